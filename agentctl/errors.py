@@ -10,7 +10,8 @@ from enum import IntEnum
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias
 
 
 class ExitCode(IntEnum):
@@ -46,15 +47,41 @@ class Next(NamedTuple):
     of: str = ""
     #: What the step does, in words that hold wherever it is taken.
     does: str = ""
+    #: The task that this is in, if it is not the one that the caller has named.
+    task: str = ""
 
-    def worded(self, by: Mapping[str, str]) -> str | None:
-        """Return it in the words of a surface, which has some for each step that can be taken there."""
+    def worded(self, by: Mapping[str, str], in_task: str = "") -> str | None:
+        """Return it in the words of a surface, which has some for each step that can be taken there.
+
+        Args:
+            in_task: How another task than the caller's is named behind these words.
+        """
         words = by.get(self.step)
-        return None if words is None else " ".join(filter(None, (words.format(self.of), self.does)))
+        if words is None:
+            return None
+        named = words.format(self.of) + (in_task.format(self.task) if self.task else "")
+        return " ".join(filter(None, (named, self.does)))
+
+
+class AtTerminal(NamedTuple):
+    """A next step that only a terminal has, or that is only met there: a command line, in a sentence."""
+
+    text: str
+
+
+#: A plain text holds on every surface, so it names no command of agentctl (`tests/lint/test_next_steps.py`).
+Step: TypeAlias = "str | Next | AtTerminal"
+#: One next step, or several; all but the first may begin with `or`.
+Hint: TypeAlias = "Step | tuple[Step, ...]"
+
+
+def steps_in_words(steps: Iterable[Step], words: Callable[[Step], str | None]) -> str | None:
+    """Return next steps as a surface words them; None if it has words for none."""
+    return "; ".join(filter(None, map(words, steps))).removeprefix("or ") or None
 
 
 #: The next steps as worded for a terminal. For tools: `tools/hints.py`; for HTTP: `interfaces/web/next_requests.py`,
-#: which alone has the last two; for the page: `next_steps.js`.
+#: which alone has `paths` and `described`; for Python: `interfaces/python/wording.py`; for the page: `next_steps.js`.
 COMMANDS = {
     "another name": "choose another --name",
     "another folder": "choose another --cwd",
@@ -85,7 +112,40 @@ COMMANDS = {
     "look at worktree": "agentctl worktrees show {}",
     "make from template": "agentctl new --template NAME",
     "another id": "choose another --id",
+    "help": "agentctl {} --help",
+    "logs": "agentctl logs {}",
+    "events": "agentctl events",
+    "usage": "agentctl usage",
+    "worktrees": "agentctl worktrees",
+    "templates": "agentctl templates lists them",
+    "new": 'agentctl new "TITLE"',
+    "own task": "work in a task of your own (agentctl new TITLE)",
+    "name a task": 'agentctl new "TITLE" or agentctl use TASK',
+    "queue every start": (
+        'queue: true in the config of {} makes every start wait (a new task: agentctl new --queue "TITLE")'
+    ),
+    "spawn an agent": 'agentctl spawn --agent explore "WHAT TO DO"',
+    "spawn above": "agentctl spawn --task {}: the task on top of the tree takes any worker",
+    "subtask": "agentctl subtask {} TITLE",
+    "retry all": "agentctl retry {}",
+    "a person resumes": "a person has it made again: agentctl resume {}",
+    "wait for any": "agentctl wait-any",
+    "unpause": "agentctl unpause {}",
+    "let the queue go": "agentctl unpause",
 }
+
+
+def at_terminal(step: Step) -> str | None:
+    """Return a next step as worded for a terminal."""
+    if isinstance(step, Next):
+        return step.worded(COMMANDS, " --task {}")
+    return step.text if isinstance(step, AtTerminal) else step
+
+
+def _steps_of(hint: Hint | None) -> tuple[Step, ...]:
+    if isinstance(hint, str | Next | AtTerminal):
+        return (hint,) if hint else ()
+    return hint or ()
 
 
 class AgentctlError(Exception):
@@ -93,12 +153,12 @@ class AgentctlError(Exception):
 
     exit_code = ExitCode.REFUSED
 
-    def __init__(self, message: str, hint: str | Next | None = None) -> None:
+    def __init__(self, message: str, hint: Hint | None = None) -> None:
         super().__init__(message)
         self.message = message
-        #: The next step as data, if each surface words it in its own way.
-        self.next = hint if isinstance(hint, Next) else None
-        self.hint = hint.worded(COMMANDS) if isinstance(hint, Next) else hint
+        #: The next steps as values, for each surface to word them; whoever passes the error on passes these on.
+        self.steps: tuple[Step, ...] = _steps_of(hint)
+        self.hint = steps_in_words(self.steps, at_terminal)
 
     def __str__(self) -> str:
         return self.message  # Whoever passes it on may have put before it what it is about.
@@ -171,7 +231,7 @@ class WaitTimedOut(AgentctlError):
 class WaitStopped(AgentctlError):
     """A wait within a worker was ended because that worker was `cancelled` or `paused`."""
 
-    def __init__(self, message: str, instance: str, stopped: str, hint: str | Next | None = None) -> None:
+    def __init__(self, message: str, instance: str, stopped: str, hint: Hint | None = None) -> None:
         super().__init__(message, hint)
         self.instance = instance
         self.stopped = stopped

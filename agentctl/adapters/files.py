@@ -16,7 +16,7 @@ from agentctl.adapters.libc import libc
 from agentctl.adapters.opening import MOST_BYTES, ODD_HINT, OddFile, kind_of, open_plain, read_bytes
 from agentctl.adapters.signals import signal
 from agentctl.domain.text.numbers import finite
-from agentctl.errors import AgentctlError, Damaged, StorageError
+from agentctl.errors import AgentctlError, AtTerminal, Damaged, StorageError
 from agentctl.lean import Any
 from agentctl.world_errors import FULL, error_in_words, next_step
 
@@ -364,15 +364,19 @@ def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
         Damaged: As `read_json` does.
     """
     if len(data) > _MOST_MARKS and sum(map(data.count, _MARKS)) > _MOST_MARKS:
-        raise OddFile(f"{path} holds more values than any file of agentctl", hint="agentctl doctor looks at it")
+        raise OddFile(
+            f"{path} holds more values than any file of agentctl", hint=AtTerminal("agentctl doctor looks at it")
+        )
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise Damaged(f"{path} is damaged: {error}", hint="agentctl doctor --fix") from error
+        raise Damaged(f"{path} is damaged: {error}", hint=AtTerminal("agentctl doctor --fix")) from error
     if not isinstance(value, dict):
-        raise Damaged(f"{path} is damaged: not a JSON object", hint="agentctl doctor --fix")
+        raise Damaged(f"{path} is damaged: not a JSON object", hint=AtTerminal("agentctl doctor --fix"))
     if data.count(b"[") + data.count(b"{") > _MANY_BRACKETS and _is_too_deep(value):
-        raise OddFile(f"{path} is nested deeper than any file of agentctl", hint="agentctl doctor looks at it")
+        raise OddFile(
+            f"{path} is nested deeper than any file of agentctl", hint=AtTerminal("agentctl doctor looks at it")
+        )
     return value
 
 

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from agentctl.errors import Damaged
+from agentctl.errors import AtTerminal, Damaged
 
 #: More than any file that is read as a whole; the last words of an agent may have some megabytes.
 MOST_BYTES = 16 << 20
@@ -31,7 +31,10 @@ _ODD_ON_THE_WAY = ODD_ERRORS | {errno.ENOTDIR}
 #: Of these, a file itself may be the cause, whoever has made it so; of any other error, the disk is, or a limit.
 OF_THE_FILE = ODD_ERRORS | {errno.EACCES, errno.EPERM}
 #: `doctor` does not look into foreign tasks, templates, or the files of other programs.
-ODD_HINT = "look at it, and remove it; in a root and in tasks of your own `agentctl doctor --fix` sets it aside"
+ODD_HINT = (
+    "look at it, and remove it",
+    AtTerminal("in a root and in tasks of your own `agentctl doctor --fix` sets it aside"),
+)
 _KINDS = (
     (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
@@ -107,7 +110,9 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
         while parts[-1]:
             size += len(parts[-1])
             if size > most:
-                raise OddFile(f"{os.fspath(path)} is larger than {most} bytes", hint="agentctl doctor looks at it")
+                raise OddFile(
+                    f"{os.fspath(path)} is larger than {most} bytes", hint=AtTerminal("agentctl doctor looks at it")
+                )
             parts.append(os.read(fd, _FIRST if len(parts) == 1 else _BLOCK))
         return b"".join(parts)
     except OSError as error:

@@ -13,7 +13,7 @@ from typing import Any
 from agentctl.adapters.files import make_folders, read_json, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.personal import is_ones_own
-from agentctl.errors import Damaged, Refused
+from agentctl.errors import AtTerminal, Damaged, Refused
 
 #: real path -> row
 Rows = dict[str, dict[str, str]]
@@ -38,7 +38,7 @@ def read_rows(file: Path, key: str, needed: str, again: str) -> Rows:
     try:
         found = (read_json(os.path.realpath(file)) or {}).get(key)
     except Damaged as error:
-        raise Damaged(error.message, hint=f"rm {_quoted(file)}, then {again}") from error
+        raise Damaged(error.message, hint=AtTerminal(f"rm {_quoted(file)}, then {again}")) from error
     rows = found.items() if isinstance(found, dict) else ()
     return {path: row for path, row in rows if isinstance(row, dict) and isinstance(row.get(needed), str)}
 

@@ -80,7 +80,7 @@ def _select(question: Question, answer: str) -> str:
             return chosen
         if question.is_permission:
             words = ", ".join(word for word in (ALLOW, DENY, ALLOW_ALWAYS) if question.option_meaning(word))
-            raise UsageError(error.message, hint=f"{words}; {error.hint}" if words else error.hint) from None
+            raise UsageError(error.message, hint=(words, *error.steps)) from None
         if question.other and answer.strip():
             return answer
         raise

@@ -8,7 +8,7 @@ from typing import Any
 from agentctl.domain.agent.permissions import is_for_all, policy_in
 from agentctl.domain.names import camel
 from agentctl.domain.states import OWN
-from agentctl.errors import Damaged
+from agentctl.errors import AtTerminal, Damaged
 from agentctl.lean import NamedTuple
 
 #: How a program is started: so that it can change nothing; that it asks agentctl before each call that is not known to
@@ -168,7 +168,7 @@ def _fields_in(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]
     found = {name: value[camel(name)] for name in names if camel(name) in value}
     for name, field in found.items():
         if field is not None and not isinstance(field, _KINDS.get(name, str)):
-            raise Damaged(f"{camel(name)} in the agent's order has the wrong type", hint="agentctl doctor")
+            raise Damaged(f"{camel(name)} in the agent's order has the wrong type", hint=AtTerminal("agentctl doctor"))
     return found
 
 

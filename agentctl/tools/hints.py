@@ -6,10 +6,14 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from agentctl.errors import AgentctlError, Limited, Next
+from agentctl.errors import AgentctlError, AtTerminal, Limited, Next, steps_in_words
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.descriptions import short
 from agentctl.world_errors import error_in_words, next_step
+
+if TYPE_CHECKING:
+    from agentctl.errors import Step
 
 #: Step -> (the tool that it needs, or none; the hint). The first one whose tool the caller has is used.
 _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -35,6 +39,14 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "show": (("list_agents", "list_agents shows {}"),),
     "list": (("list_agents", "list_agents"),),
     "spawn": (("spawn_agent", "spawn_agent"),),
+    "spawn an agent": (("spawn_agent", "spawn_agent with a prompt"),),
+    "subtask": (("task", "task for {}"),),
+    "retry all": (("spawn_agent", "spawn_agent with other `id`s, for these in turn: {}"),),
+    "a person resumes": (("", "a person has it made again: tell them that {} needs it"),),
+    "wait for any": (("wait", "wait without ids"),),
+    "unpause": (("", "only who paused {} lets it go on: tell the user"),),
+    "let the queue go": (("", "only who holds the queue lets it go: tell the user"),),
+    "logs": (("", "what it wrote says more: tell the user of {}"),),
     # What follows is for a person; or a model cannot have met it.
     "tasks": (),
     "use": (),
@@ -46,10 +58,20 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "another id": (),
     "described": (),
     "paths": (),
+    "help": (),
+    "events": (),
+    "usage": (),
+    "worktrees": (),
+    "templates": (),
+    "new": (),
+    "own task": (),
+    "name a task": (),
+    "queue every start": (),
+    "spawn above": (),
 }
 _OF_USER = "the user has set this limit: tell them, and do without"
-#: What is of no use to a model: a command of agentctl, or an option of one.
-_COMMAND_LINE = re.compile(r"\bagentctl [a-z-]+|(?<![\w-])--[a-z]")
+#: What is of no use to a model: an option of a command. A plain text names no command.
+_OPTION = re.compile(r"(?<![\w-])--[a-z]")
 
 
 def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any]:
@@ -61,7 +83,7 @@ def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any
     if isinstance(error, AgentctlError):
         message, hint = error.message, hint_of(error, tools)
     elif isinstance(error, OSError):
-        message, hint = error_in_words(error), _without_commands(next_step(error))
+        message, hint = error_in_words(error), _plain(next_step(error) or "")
     else:
         message, hint = str(error), None
     return {"error": short(message)} | ({"hint": short(hint)} if hint else {})
@@ -69,15 +91,19 @@ def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any
 
 def hint_of(error: AgentctlError, tools: Collection[str]) -> str | None:
     """Return the next step for a caller with these tools; None if there is none."""
-    if error.next is not None:
-        return _step_hint(error.next, tools)
     if isinstance(error, Limited) and true_caller() is None:
         return _OF_USER
-    return _without_commands(error.hint)
+    return steps_in_words(error.steps, lambda step: _words_of(step, tools))
 
 
-def _without_commands(hint: str | None) -> str | None:
-    parts = [part for part in (hint or "").split("; ") if part and not _COMMAND_LINE.search(part)]
+def _words_of(step: Step, tools: Collection[str]) -> str | None:
+    if isinstance(step, AtTerminal):
+        return None
+    return _step_hint(step, tools) if isinstance(step, Next) else _plain(step)
+
+
+def _plain(text: str) -> str | None:
+    parts = [part for part in text.split("; ") if not _OPTION.search(part)]
     return "; ".join(parts).removeprefix("or ") or None
 
 

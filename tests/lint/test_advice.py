@@ -116,8 +116,7 @@ UNFOLLOWED: dict[str, Reason] = {
     "interfaces/editor/next_steps._key_step: agentctl acp": Reason.NO_STEP,  # An editor starts it.
     "interfaces/editor/next_steps.step_in_words: agentctl doctor": Reason.LOOK,
     "adapters/accepted._read: agentctl doctor --runner": Reason.ELSEWHERE,
-    "interfaces/python/wording._CALLS: agentctl new": Reason.NO_STEP,
-    "interfaces/python/wording._CALLS: agentctl wait-any": Reason.NO_STEP,
+    "interfaces/python/wording._STEPS: agentctl use": Reason.NO_STEP,  # Words for what is advised elsewhere.
     "interfaces/cli/app._LOOK: agentctl doctor": Reason.LOOK,
     "interfaces/commands/parts/foreground.GO_ON: agentctl wait-any --timeout-seconds": Reason.LATE,
     "drivers/claude/start.(TESTED, INSTALL): npm install": Reason.ELSEWHERE,
@@ -156,7 +155,7 @@ UNFOLLOWED: dict[str, Reason] = {
     "interfaces/web/gate.Gate._early: agentctl serve": Reason.NO_STEP,
     "interfaces/web/next_requests.REQUESTS: agentctl trust": Reason.NO_STEP,  # Words for what is advised elsewhere.
     "operations/show/result_files.open_result_file: agentctl result": Reason.LOOK,
-    "interfaces/web/gate.Gate._from_elsewhere: agentctl serve": Reason.NO_STEP,
+    "interfaces/web/gate._LINK: agentctl serve": Reason.NO_STEP,
 }
 
 

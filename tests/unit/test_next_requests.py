@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import ast
+import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
-import agentctl
-from agentctl.errors import COMMANDS, Next
-from agentctl.interfaces.commands.model.catalogue import VERBS
+from agentctl.errors import COMMANDS, AtTerminal, Next, Refused
 from agentctl.interfaces.commands.programs.served_commands import SERVED
-from agentctl.interfaces.web.next_requests import OF_TERMINALS, REQUESTS, request_in_words, without_commands
+from agentctl.interfaces.web.next_requests import REQUESTS, words_over_http
 from agentctl.interfaces.web.page_files import FOLDER
+from agentctl.interfaces.web.problems import problem_response
 
-PACKAGE = Path(agentctl.__file__).parent
 _COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)")
 
 
@@ -27,30 +23,24 @@ def test_every_next_step_has_words_for_http_and_for_the_page() -> None:
 
 def test_no_step_over_http_is_a_command_that_there_is_a_request_for() -> None:
     for step in REQUESTS:
-        told = request_in_words(Next(step, "a1", "does it")) or ""
-        assert set(_COMMAND.findall(told)) <= OF_TERMINALS, told
-    assert not {one.command.split()[0] for one in SERVED} & OF_TERMINALS
-    assert VERBS.keys() >= OF_TERMINALS
+        told = words_over_http(Next(step, "a1", "does it"))
+        assert told
+        assert not set(_COMMAND.findall(told)) & {one.command.split()[0] for one in SERVED}, told
 
 
-def texts() -> Iterator[str]:
-    """Yield every text of ours that could be a next step, with a word for each value in it."""
-    for source in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.JoinedStr):
-                yield "".join(str(one.value) if isinstance(one, ast.Constant) else "a1" for one in node.values)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+def test_options_are_keys_and_what_only_a_terminal_has_is_said_to_be_its() -> None:
+    assert words_over_http("choose another --id; or --max-concurrent N") == "choose another id; or maxConcurrent N"
+    assert words_over_http("known: '--x'") == "known: '--x'"
+    assert words_over_http(AtTerminal("agentctl doctor --fix")) == "in a terminal: agentctl doctor --fix"
+    assert words_over_http(AtTerminal("see it there, in a terminal: agentctl doctor")).count("terminal") == 1
 
 
-def test_no_hint_tells_of_a_command_over_http_that_is_not_of_terminals_alone() -> None:
-    found = [text for text in texts() if _COMMAND.search(text)]
-    assert len(found) > 100
-    for text in found:
-        assert set(_COMMAND.findall(without_commands(text) or "")) <= OF_TERMINALS, text
-
-
-def test_options_are_keys() -> None:
-    assert without_commands("choose another --id; or --max-concurrent N") == "choose another id; or maxConcurrent N"
-    assert without_commands("known: '--x'") == "known: '--x'"
-    assert without_commands(None) is without_commands("agentctl list") is None
+def test_a_problem_has_all_of_its_steps_and_loses_none() -> None:
+    error = Refused(
+        "no", hint=("look at it", Next("send", "a1", "does it", task="t"), AtTerminal("or agentctl doctor"))
+    )
+    told = json.loads(bytes(problem_response(error).body))
+    send = "POST /api/v1/tasks/t/workers/a1/send does it"
+    assert told["hint"] == f"look at it; {send}; in a terminal: or agentctl doctor"
+    assert told["next"] == {"step": "send", "of": "a1", "task": "t", "words": send}
+    assert [one["words"] for one in told["steps"]] == told["hint"].split("; ")

@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from agentctl.errors import COMMANDS, Next, Refused
+from agentctl.errors import COMMANDS, AtTerminal, Hint, Next, Refused
 from agentctl.interfaces.python.wording import _STEPS, for_python, worded
 
 
@@ -16,21 +16,21 @@ from agentctl.interfaces.python.wording import _STEPS, for_python, worded
         (Next("another name"), "choose another name="),
         (Next("another folder"), "choose another cwd="),
         (Next("read result", "a1"), "Task.result('a1')"),
-        ("--queue waits for a free one; agentctl wait-any waits for the next to end",
+        (("--queue waits for a free one", Next("wait for any", does="waits for the next to end")),
          "queue=True waits for a free one; wait_any() waits for the next to end"),
         ("it needs a git repository with a commit; leave --reuse out",
          "it needs a git repository with a commit; leave reuse=True out"),
         ("start it in another folder (--cwd), or start one that may only read: --agent explore",
          "start it in another folder (cwd=), or start one that may only read: agent='explore'"),
-        ('agentctl new "TITLE" starts a task here; or choose another --root',
+        ((Next("new", does="starts a task here"), "or choose another --root"),
          'Task.create("TITLE") starts a task here; or choose another root='),
         ("--root /a/b", "root='/a/b'"),
         ("--force uses it all the same", None),
-        ("agentctl doctor --fix", "agentctl doctor --fix"),
+        (AtTerminal("agentctl doctor --fix"), "agentctl doctor --fix"),
         (None, None),
     ],
 )  # fmt: skip
-def test_the_next_step_is_an_argument_or_a_call(hint: str | Next | None, told: str | None) -> None:
+def test_the_next_step_is_an_argument_or_a_call(hint: Hint | None, told: str | None) -> None:
     assert worded(Refused("no", hint=hint)) == ("no", told)
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from agentctl.adapters.served import kept_place
 from agentctl.adapters.taskdir import Root
+from agentctl.interfaces.commands.programs.served_commands import SERVED
 from agentctl.interfaces.web.login import hidden, proof, random_text
 from agentctl.interfaces.web.root_server import link_to
 from agentctl.supervision.worker.environment import store_folder
@@ -25,6 +26,9 @@ from tests.answers import check_response
 from tests.support import start, wait_until
 
 API = "/api/v1"
+#: A command in a hint, and those of which there is a request.
+_COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)")
+_SERVED = {one.command.split()[0] for one in SERVED}
 PROBLEM = "application/problem+json"
 #: So long any single answer may take on a busy machine.
 PATIENCE_S = 30
@@ -60,9 +64,11 @@ class Answered(NamedTuple):
         """The problem that it tells."""
         assert self.headers["Content-Type"] == PROBLEM, (self.status, self.body[:500])
         told = self.json
-        known = {"type", "title", "status", "detail", "hint", "next", "code", "name"}
+        known = {"type", "title", "status", "detail", "hint", "next", "steps", "code", "name"}
         assert told.keys() - {"done"} == known
         assert told["status"] == self.status
+        named = {name for name in _COMMAND.findall(told["hint"] or "") if name in _SERVED}
+        assert not named or "in a terminal" in told["hint"], told
         return dict(told)
 
     def done(self) -> Any:

@@ -18,7 +18,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
-from agentctl.errors import UsageError
+from agentctl.errors import AtTerminal, UsageError
 from agentctl.lean import NamedTuple
 
 MARKER = b"# --- kept by agentctl below this line ---\n"
@@ -72,7 +72,7 @@ def read_head(task: TaskDir) -> bytes:
         where = f"{task.task_file}:{head.count(_LINE) + 1}"
         raise UsageError(
             f"{where}: the line {line!r} is missing",
-            hint="if it is just being saved, try again; otherwise: agentctl doctor --fix",
+            hint=AtTerminal("if it is just being saved, try again; otherwise: agentctl doctor --fix"),
         )
     return head
 

@@ -141,6 +141,7 @@ class WorkerOutcome(TypedDict):
     hint: str | None
     #: The next step as data, where each surface words it by itself.
     next: NotRequired[NextStep]
+    steps: NotRequired[list[NextStep]]
     #: Of a cancel its own status; of a new try, or of an agent that is continued, that of the new worker.
     status: NotRequired[str]
     #: The new worker.
@@ -227,10 +228,14 @@ class DoneBefore(TypedDict):
 class NextStep(TypedDict):
     """A next step that each surface words in its own way."""
 
-    #: Such as `retry`, `send`, `look around`.
+    #: Such as `retry`, `send`, `look around`; empty where there are only words.
     step: str
     #: The worker, task or file that it is about; empty if it is about none.
     of: str
+    #: The task that it is in, if that is not the one of the request.
+    task: str
+    #: As a request, or as what a person does.
+    words: str
 
 
 class ProblemDocument(TypedDict):
@@ -243,9 +248,10 @@ class ProblemDocument(TypedDict):
     status: int
     #: What is wrong.
     detail: str
-    #: The next step, as a request or in words; and as data, where it is one that each surface words by itself.
+    #: The next steps, as requests or in words; as data, the first that each surface words by itself, and all of them.
     hint: str | None
     next: NextStep | None
+    steps: list[NextStep]
     #: The exit code of the command, and its name.
     code: int
     name: str

@@ -15,7 +15,7 @@ from agentctl.domain.agent.agentspec import EFFORTS, effort_word
 from agentctl.domain.agent.permissions import BadValue
 from agentctl.domain.names import is_name
 from agentctl.domain.text.numbers import finite
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import AtTerminal, Refused, UsageError
 from agentctl.lean import NamedTuple
 
 CHAT, ANTHROPIC = "chat", "anthropic"
@@ -36,7 +36,7 @@ _URL_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"
 #: What a server listens on; a client asks this machine instead.
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104
 _EXAMPLE = 'agentctl spawn --driver llm --model ollama/qwen3 "WHAT TO DO"'
-HINT = f"agentctl doctor lists the models that answer here; then, for example: {_EXAMPLE}"
+HINT = (AtTerminal("agentctl doctor lists the models that answer here"), AtTerminal(f"then, for example: {_EXAMPLE}"))
 
 
 class Rows(NamedTuple):
@@ -92,7 +92,7 @@ def resolved(rows: Rows, model: str | None, environ: Mapping[str, str]) -> dict[
     if not slash:
         raise Refused(f"{wanted!r} is not PROVIDER/MODEL"[:300], hint=HINT)
     if name not in rows.providers:
-        hint = f"~/.config/agentctl/providers.yaml may have rows of your own; {HINT}"
+        hint = ("~/.config/agentctl/providers.yaml may have rows of your own", *HINT)
         raise Refused(_no_provider(name, rows.providers), hint=hint)
     if not is_model_name(own):
         raise Refused(f"{own!r} cannot be the name of a model"[:300], hint=HINT)

@@ -15,7 +15,7 @@ import typer
 from typer.core import CompletionItem, TyperCommand, TyperGroup  # type: ignore[attr-defined]
 
 from agentctl import __version__
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import AtTerminal, ExitCode, Next, UsageError
 from agentctl.interfaces.cli.completion import names_offered
 from agentctl.interfaces.cli.plain_lines import reads_as_prompt
 from agentctl.interfaces.cli.presentation import carry_out
@@ -138,9 +138,9 @@ def _start(
     Data goes to stdout, everything else to stderr; --json prints one JSON document.
     """
     if host is not None:  # Where it comes first, none of this is reached.
-        raise UsageError("--host comes before everything else", hint=f"agentctl --host {host} COMMAND")
+        raise UsageError("--host comes before everything else", hint=AtTerminal(f"agentctl --host {host} COMMAND"))
     if context.invoked_subcommand is None:
-        raise UsageError("no command is given", hint="agentctl help all lists them")
+        raise UsageError("no command is given", hint=AtTerminal("agentctl help all lists them"))
 
 
 # -- commands and families as typer's ----------------------------------------------------------------------------------
@@ -420,10 +420,13 @@ def _check_prompt(words: list[str], given: list[str]) -> None:
     if len(words) == 1 and not reads_as_prompt(words[0], given):
         raise UsageError(
             f"{words[0]!r} is one word: --agent makes it a prompt, and a command follows --",
-            hint=f"agentctl spawn --agent general {shlex.quote(words[0])}; agentctl spawn -- {shlex.quote(words[0])}",
+            hint=(
+                AtTerminal(f"agentctl spawn --agent general {shlex.quote(words[0])}"),
+                AtTerminal(f"agentctl spawn -- {shlex.quote(words[0])}"),
+            ),
         )
     if len(words) > 1:
         raise UsageError(
             f"what is {words[0]!r}? a command follows --, and a prompt is one text, in quotes",
-            hint='agentctl spawn [OPTIONS] -- CMD ARGS...; agentctl spawn --agent explore "WHAT TO DO"',
+            hint=(AtTerminal("agentctl spawn [OPTIONS] -- CMD ARGS..."), Next("spawn an agent")),
         )

@@ -23,7 +23,7 @@ from agentctl.domain.question import (
     safe,
 )
 from agentctl.domain.text.plaintext import beginning
-from agentctl.errors import Refused
+from agentctl.errors import AtTerminal, Refused
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
 from agentctl.interfaces.editor.updates.client_bounds import bounded_json
 from agentctl.interfaces.editor.updates.row_updates import text_content
@@ -78,7 +78,9 @@ def written(question: EditorQuestion, said: str) -> str:
     asked = question.asked
     answer = check_answer(asked, said.strip() if asked.choices else said)
     if asked.is_permission and answer not in {one.id for one in offered(asked, part_shown(question))}:
-        raise Refused("this call was not shown whole, so it cannot be allowed here", hint=way_to_answer(question))
+        raise Refused(
+            "this call was not shown whole, so it cannot be allowed here", hint=AtTerminal(way_to_answer(question))
+        )
     return answer
 
 

@@ -20,7 +20,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.descriptors import write_some
 from agentctl.adapters.files import write_all
 from agentctl.domain.state_tables.offer_state import OfferNews, OfferState, OfferStep, offer_after
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import AtTerminal, Refused, UsageError
 from agentctl.interfaces.hosts import frames
 from agentctl.interfaces.hosts.far_command import (
     EAGER,
@@ -56,7 +56,7 @@ def serve_order(main: Main) -> int:
         main: Runs a command line.
     """
     if os.isatty(0):
-        raise Refused("this is the far end of agentctl --host, which ssh starts", hint="agentctl --help")
+        raise Refused("this is the far end of agentctl --host, which ssh starts", hint=AtTerminal("agentctl --help"))
     given, sent = os.dup(0), os.dup(1)
     with open(os.devnull, "r+b") as nothing:
         for fd in (0, 1):

@@ -17,7 +17,7 @@ from enum import IntEnum
 
 from agentctl.adapters.files import write_all
 from agentctl.domain.hosts import CommandHost
-from agentctl.errors import UsageError
+from agentctl.errors import AtTerminal, UsageError
 from agentctl.interfaces.hosts import frames
 from agentctl.interfaces.hosts.far_order import order_for, terminal_size
 from agentctl.interfaces.hosts.frames import code_of
@@ -42,7 +42,7 @@ def relay(words: Sequence[str]) -> int:
     name, argv = _split(words)
     host = host_named(name)
     if not argv:
-        raise UsageError("no command is given", hint=f"agentctl --host {name} list")
+        raise UsageError("no command is given", hint=AtTerminal(f"agentctl --host {name} list"))
     terminals = (os.isatty(0), os.isatty(1), os.isatty(2))
     is_screen = argv[0] in _SCREENS and all(terminals) and "--help" not in argv and "--plain" not in argv
     relaying = _Relaying(host, argv, terminals, is_screen=is_screen, is_worker=shown_caller() is not None)
@@ -57,7 +57,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
     if not equals:
         name = rest.pop(0) if rest else ""
     if not name:
-        raise UsageError("--host needs the name of a host", hint="agentctl --host HOST list")
+        raise UsageError("--host needs the name of a host", hint=AtTerminal("agentctl --host HOST list"))
     return name, rest
 
 

@@ -8,10 +8,14 @@ import re
 from collections.abc import Iterator
 
 from agentctl.adapters.files import as_storage_error
-from agentctl.errors import AgentctlError, NotFound
+from agentctl.errors import AgentctlError, Next, NotFound, at_terminal, steps_in_words
 from agentctl.interfaces.python.spawn_options import SpawnOptions
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.start.options import FLAG, OF_AGENTS, OF_WORKERS
 from agentctl.world_errors import error_in_words
+
+if TYPE_CHECKING:
+    from agentctl.errors import Step
 
 #: The next steps that a terminal takes by an option or a command, and a program by its own means.
 _STEPS = {
@@ -27,9 +31,17 @@ _STEPS = {
     "make a worktree": "Task.spawn() with worktree=True makes one",
     "make from template": "Task.create() makes one without; a template is for the command line",
     "another id": "choose another task_id=",
+    "new": 'Task.create("TITLE")',
+    "own task": "work in a task of your own: Task.create()",
+    "name a task": 'Task.create("TITLE"); or agentctl use TASK',
+    "queue every start": (
+        "queue: true in the config of {} makes every start wait (a new task: Task.create() with queue=True)"
+    ),
+    "spawn an agent": "Task.spawn(prompt)",
+    "wait for any": "wait_any()",
+    "help": "the documentation of Task says what {} takes",
+    "spawn above": "Task.find({!r}).spawn(): the task on top of the tree takes any worker",
 }
-#: A command -> the call that does the same.
-_CALLS = {'agentctl new "TITLE"': 'Task.create("TITLE")', "agentctl wait-any": "wait_any()"}
 _ARGUMENTS = {*SpawnOptions.__annotations__, "agent", "queue", "root", "task", "timeout_seconds"}
 _FLAGS = {"queue", *(option.name for option in (*OF_AGENTS, *OF_WORKERS) if option.kind == FLAG)}
 #: An option, and its value where one follows that cannot be a word of the sentence. What is quoted is somebody's own.
@@ -79,13 +91,17 @@ def worded(error: AgentctlError) -> tuple[str, str | None]:
 
 
 def _hint_of(error: AgentctlError) -> str | None:
-    if error.next is not None and error.next.step in _STEPS:
-        return error.next.worded(_STEPS)
-    hint = error.hint or ""
-    for command, call in _CALLS.items():
-        hint = hint.replace(command, call)
-    parts = [part if "agentctl " in part else _with_arguments(part) for part in hint.split("; ")]
-    return "; ".join(part for part in parts if "agentctl " in part or not _OPTION.search(part)) or None
+    return steps_in_words(error.steps, _words_of)
+
+
+def _words_of(step: Step) -> str | None:
+    """Return a next step for a program; what only a terminal has is a command line for its person."""
+    if isinstance(step, Next) and step.step in _STEPS:
+        return step.worded(_STEPS)
+    if not isinstance(step, str):
+        return at_terminal(step)
+    parts = map(_with_arguments, step.split("; "))
+    return "; ".join(part for part in parts if not _OPTION.search(part)) or None
 
 
 def _with_arguments(text: str) -> str:

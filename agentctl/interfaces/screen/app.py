@@ -28,7 +28,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.need import Need
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, Next
 from agentctl.interfaces.screen.acting import commands
 from agentctl.interfaces.screen.acting.peek import Peek
 from agentctl.interfaces.screen.acting.prompts import WritingLine, YesOrNo
@@ -616,7 +616,7 @@ def run_screen(root: Root, *, task: str | None = None, force: bool = False) -> i
         AgentctlError: There is no such task.
     """
     if task is not None and not root.task(task).exists:
-        raise AgentctlError(f"there is no task {task!r} in {root.path}", hint="agentctl tasks lists them")
+        raise AgentctlError(f"there is no task {task!r} in {root.path}", hint=Next("tasks"))
     sys.setswitchinterval(_SWITCH_S)
     app = WatchApp(root, task=task, force=force)
     code = app.run(mouse=True)

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import is_name
-from agentctl.errors import AgentctlError, ExitCode, Next, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, ExitCode, Next, UsageError
 from agentctl.interfaces.web.board import Board
 from agentctl.interfaces.web.compression import Compressed
 from agentctl.interfaces.web.connections import Connections
@@ -208,7 +208,7 @@ class Website:
         if entered is None:
             return problem(
                 401, "this opens nothing here",
-                "a link works once, within 10 minutes: agentctl serve --link prints another",
+                "a link works once, within 10 minutes", AtTerminal("agentctl serve --link prints another"),
                 headers={"WWW-Authenticate": "Bearer"},
             )  # fmt: skip
         answer = JSONResponse({"session": entered.session, "page": entered.page, "key": entered.key}, headers=unstored)

@@ -21,7 +21,7 @@ from agentctl.domain.states import TERMINAL, task_status
 from agentctl.domain.text.plaintext import whole
 from agentctl.domain.worker.need import Need
 from agentctl.domain.worker_row import BLANK
-from agentctl.errors import Refused
+from agentctl.errors import AtTerminal, Refused
 from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.fleet.event_stream import EventStream, MovingCursor, Positions, StreamedEvent
@@ -311,7 +311,7 @@ def _with_cursors(rows: Iterable[StreamedEvent], at: MovingCursor) -> Iterator[E
 
 
 def _unreadable(problem: str) -> Refused:
-    return Refused(f"the tasks cannot be read: {problem}", hint="agentctl doctor says more")
+    return Refused(f"the tasks cannot be read: {problem}", hint=AtTerminal("agentctl doctor says more"))
 
 
 # -- the fleet as JSON -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentctl.errors import ExitCode
+from agentctl.errors import AtTerminal, ExitCode
 from agentctl.interfaces.web.endpoint import PREFIX
 from agentctl.interfaces.web.login import Login
 from agentctl.interfaces.web.page_sessions import PageSessions, Signed
@@ -107,6 +107,7 @@ class Refusal(NamedTuple):
     hint: str
 
 
+_LINK = AtTerminal("open the link that agentctl serve prints, in its terminal")
 #: Looks at who makes a request; None if they may. The second argument says whether it may have come through a proxy.
 Refuse = Callable[[Scope, bool], Awaitable[Refusal | None]]
 
@@ -164,7 +165,7 @@ class Gate:
     def _from_elsewhere(self, scope: Scope, headers: Headers, pressed_at: str | None) -> Response | None:
         """Return the answer to a request under another name, or from another page; None for any other."""
         if len(headers.getlist("host")) != 1 or not self._access.is_called(headers["host"]):
-            return problem(403, "this server does not have that name", "open the link that agentctl serve prints")
+            return problem(403, "this server does not have that name", _LINK)
         if pressed_at is not None:
             return None
         if not all(self._access.is_of_the_page(origin, headers["host"]) for origin in headers.getlist("origin")):
@@ -196,7 +197,7 @@ class Gate:
         if signed is None and not is_for_anybody and not self._shows_token(headers):
             return problem(
                 401, "this request shows no valid token",
-                "Authorization: Bearer TOKEN; agentctl serve prints where it is",
+                "Authorization: Bearer TOKEN", AtTerminal("agentctl serve prints where it is, in its terminal"),
                 headers={"WWW-Authenticate": "Bearer"},
             )  # fmt: skip
         if scope["method"] in _READS:

@@ -6,7 +6,11 @@ import re
 from collections.abc import Mapping
 
 from agentctl.domain.names import camel
-from agentctl.errors import Next
+from agentctl.errors import AtTerminal, Next
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentctl.errors import Step
 
 _WORKER = "…/workers/{}"
 #: Step -> the request; the page has words of its own for the same steps (`next_steps.js`). Of some there is none: what
@@ -29,33 +33,34 @@ REQUESTS: Mapping[str, str] = {
     "deny": "a person answers it: GET …/interact, POST …/interact/ID",
     "paths": "GET /api/v1/openapi.json lists them",
     "described": "GET /api/v1/openapi.json says what {} takes",
+    "help": "GET /api/v1/openapi.json says what {} takes",
+    "logs": f"GET {_WORKER}/logs", "events": "GET …/events", "usage": "GET …/usage", "worktrees": "GET …/worktrees",
+    "templates": "GET /api/v1/templates lists them", "new": "POST /api/v1/tasks",
+    "own task": "work in a task of your own (POST /api/v1/tasks)", "name a task": "GET /api/v1/tasks lists them",
+    "queue every start": (
+        "queue: true in the config of {} makes every start wait (a new task: POST /api/v1/tasks with queue: true)"
+    ),
+    "spawn an agent": "POST …/spawn with agent and prompt",
+    "spawn above": "POST /api/v1/tasks/{}/spawn: the task on top of the tree takes any worker",
+    "subtask": "POST /task with subagent_type {}",
+    "retry all": "POST …/workers/ID/retry, for these in turn: {}",
+    "a person resumes": f"a person has it made again: POST {_WORKER}/resume",
+    "wait for any": "POST …/wait-any", "unpause": f"POST {_WORKER}/unpause", "let the queue go": "POST …/unpause",
 }  # fmt: skip
-#: Commands of which there is no request: what they decide is decided at a terminal of the person's.
-OF_TERMINALS = frozenset({"archive", "doctor", "install", "rm", "serve", "trust"})
-_COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)")
 _OPTION = re.compile(r"(?<![\w'\"-])--([a-z][a-z-]*)")
 
 
-def request_in_words(step: Next) -> str | None:
-    """Return a next step as a request; None if there is none."""
-    return step.worded(REQUESTS)
+def words_over_http(step: Step) -> str | None:
+    """Return a next step for whoever asks over HTTP: options are keys there.
 
-
-def without_commands(hint: str | None) -> str | None:
-    """Return what a hint that was worded for a terminal says to whoever asks over HTTP.
-
-    Of its parts, those that name a command are left out, unless only a terminal has what that does; options are keys.
-
-    >>> without_commands("agentctl list shows them; or choose another --cwd"), without_commands("known: a, b")
-    ('choose another cwd', 'known: a, b')
-    >>> without_commands("agentctl doctor --fix"), without_commands("agentctl use T")
-    ('in a terminal: agentctl doctor --fix', None)
+    >>> words_over_http(Next("send", "a1")), words_over_http("choose another --max-concurrent; known: '--x'")
+    ('POST …/workers/a1/send', "choose another maxConcurrent; known: '--x'")
+    >>> words_over_http(Next("unpause", "a1", task="t")), words_over_http(AtTerminal("agentctl doctor --fix"))
+    ('POST /api/v1/tasks/t/workers/a1/unpause', 'in a terminal: agentctl doctor --fix')
     """
-    kept: list[str] = []
-    for part in (hint or "").split("; "):
-        commands = _COMMAND.findall(part)
-        if not commands:
-            kept.append(_OPTION.sub(lambda found: camel(found[1].replace("-", "_")), part))
-        elif OF_TERMINALS.issuperset(commands):
-            kept.append(part if "terminal" in part else f"in a terminal: {part}")
-    return "; ".join(filter(None, kept)).removeprefix("or ") or None
+    if isinstance(step, AtTerminal):
+        return step.text if "terminal" in step.text else f"in a terminal: {step.text}"
+    if isinstance(step, Next):
+        words = step.worded(REQUESTS)
+        return words and words.replace("…", f"/api/v1/tasks/{step.task}") if step.task else words
+    return _OPTION.sub(lambda found: camel(found[1].replace("-", "_")), step)

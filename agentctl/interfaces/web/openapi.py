@@ -124,6 +124,13 @@ def _told(words: str) -> dict[str, Any]:
 _TOO_LARGE = {"431": {"description": "The header is too long.", "content": {"text/plain": {}}}}
 
 
+_TEXT = {"type": "string"}
+_STEP = {
+    "properties": {"step": _TEXT, "of": _TEXT, "task": _TEXT, "words": _TEXT},
+    "required": ["step", "of", "task", "words"],
+}
+
+
 def _problem_schema() -> dict[str, Any]:
     codes = [int(code) for code in STATUS]
     return {
@@ -134,12 +141,16 @@ def _problem_schema() -> dict[str, Any]:
             "detail": {"type": "string"}, "hint": {"type": ["string", "null"]},
             "next": {
                 "type": ["object", "null"], "description": "The next step as data, where it is one of a known kind.",
-                "properties": {"step": {"type": "string"}, "of": {"type": "string"}}, "required": ["step", "of"],
+                **_STEP,
+            },
+            "steps": {
+                "type": "array", "description": "All of them, in their order; some are only words.",
+                "items": {"type": "object", **_STEP},
             },
             "code": {"type": "integer", "enum": sorted(codes), "description": "The exit code of the command."},
             "name": {"type": "string", "enum": [ExitCode(code).name for code in sorted(codes)]},
         },
-        "required": ["type", "title", "status", "detail", "hint", "next", "code", "name"],
+        "required": ["type", "title", "status", "detail", "hint", "next", "steps", "code", "name"],
     }  # fmt: skip
 
 

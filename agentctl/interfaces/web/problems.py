@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
-from agentctl.errors import AgentctlError, Conflict, ExitCode, LockTimeout, Next, StorageError, Taken
+from agentctl.errors import AgentctlError, Conflict, ExitCode, LockTimeout, Next, StorageError, Taken, steps_in_words
 from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.interfaces.web.list_pages import ListChanged
-from agentctl.interfaces.web.next_requests import request_in_words, without_commands
+from agentctl.interfaces.web.next_requests import words_over_http
 from agentctl.lean import TYPE_CHECKING
 from agentctl.world_errors import error_in_words, is_of_world, next_step
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.server_answers import DoneBefore, NextStep, ProblemDocument
+    from agentctl.errors import Step
 
 MEDIA_TYPE = "application/problem+json"
 #: What another status says better than that of its exit code.
@@ -38,7 +39,7 @@ _OF_NOW = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, er
 
 
 def problem(
-    status: int, detail: str, hint: str | Next | None = None, *, code: ExitCode = ExitCode.REFUSED,
+    status: int, detail: str, *steps: Step, code: ExitCode = ExitCode.REFUSED,
     headers: Mapping[str, str] | None = None, done: DoneBefore | None = None,
 ) -> Response:  # fmt: skip
     """Return the response that tells a problem.
@@ -46,33 +47,40 @@ def problem(
     Args:
         done: What the key of the request has done before.
     """
-    document = problem_document(status, detail, hint, code)
+    document = problem_document(status, detail, steps, code)
     if done is not None:
         document["done"] = done
     return Response(json_bytes(document), status, headers, MEDIA_TYPE)
 
 
-def problem_document(status: int, detail: str, hint: str | Next | None, code: ExitCode) -> ProblemDocument:
+def problem_document(status: int, detail: str, steps: Sequence[Step], code: ExitCode) -> ProblemDocument:
     """Return the document of a problem."""
-    step = hint if isinstance(hint, Next) else None
+    documents = step_documents(steps)
     return {
         "type": f"urn:agentctl:{code.name.lower().replace('_', '-')}", "title": _TITLES.get(status, "It failed"),
-        "status": status, "detail": detail, "hint": request_in_words(hint) if isinstance(hint, Next) else hint,
-        "next": step_document(step), "code": int(code), "name": code.name,
+        "status": status, "detail": detail, "hint": steps_in_words(steps, words_over_http),
+        "next": next((one for one in documents if one["step"]), None), "steps": documents,
+        "code": int(code), "name": code.name,
     }  # fmt: skip
 
 
-def step_document(step: Next | None) -> NextStep | None:
-    """Return a next step as data, for those who have words of their own for it."""
-    return None if step is None else {"step": step.step, "of": step.of}
+def step_documents(steps: Sequence[Step]) -> list[NextStep]:
+    """Return next steps as data, for those who have words of their own for them."""
+    return [
+        {"step": step.step, "of": step.of, "task": step.task, "words": words}
+        if isinstance(step, Next)
+        else {"step": "", "of": "", "task": "", "words": words}
+        for step in steps
+        if (words := words_over_http(step))
+    ]
 
 
 def problem_response(error: AgentctlError | OSError) -> Response:
     """Return the response for an error that was foreseen."""
-    detail, hint = error_and_hint(error)
+    detail, steps = error_and_steps(error)
     if isinstance(error, AgentctlError):
-        return problem(_status_of(error), detail, hint, code=error.exit_code, done=_done_before(error))
-    return problem(503 if error.errno in _OF_NOW else 507, detail, hint)
+        return problem(_status_of(error), detail, *steps, code=error.exit_code, done=_done_before(error))
+    return problem(503 if error.errno in _OF_NOW else 507, detail, *steps)
 
 
 def _done_before(error: AgentctlError) -> DoneBefore | None:
@@ -87,11 +95,12 @@ def _status_of(error: AgentctlError) -> int:
     return next(by_kind, STATUS.get(error.exit_code, 409))
 
 
-def error_and_hint(error: AgentctlError | OSError) -> tuple[str, str | Next | None]:
-    """Return what is wrong and the next step; an error of the system is told with its file."""
+def error_and_steps(error: AgentctlError | OSError) -> tuple[str, Sequence[Step]]:
+    """Return what is wrong and the next steps; an error of the system is told with its file."""
     if isinstance(error, OSError) and not isinstance(error, AgentctlError):
-        return error_in_words(error), without_commands(next_step(error))
-    return error.message, error.next or without_commands(error.hint)
+        step = next_step(error)
+        return error_in_words(error), [step] if step else []
+    return error.message, error.steps
 
 
 def is_foreseen(error: OSError) -> bool:

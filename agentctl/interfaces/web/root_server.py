@@ -32,7 +32,7 @@ from agentctl.adapters.served import (
     server_file,
 )
 from agentctl.adapters.taskdir import Root
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import AtTerminal, Refused, UsageError
 from agentctl.interfaces.web.app import Website
 from agentctl.interfaces.web.connections import OTHER_END, config_for, serve_connections
 from agentctl.interfaces.web.delegation_paths import seed_endpoints
@@ -198,7 +198,7 @@ def link_to(root: Root) -> tuple[str, str, str]:
     folder = store_folder()
     served = live_server(folder, root)
     if served is None:
-        raise Refused(f"no server of {root.path} runs", hint="agentctl serve starts one, and prints a link")
+        raise Refused(f"no server of {root.path} runs", hint=AtTerminal("agentctl serve starts one, and prints a link"))
     return served.url, new_link(served.url, served.token, served.start), str(server_file(folder, root, "token"))
 
 
@@ -240,8 +240,10 @@ class PortTaken(Refused):
         """Return the same for a port at which pages of this root's last server may be open."""
         return Refused(
             f"{self.message}; the last server of this root was there, so there is a new token now",
-            hint="end that process; or agentctl serve --port 0 takes a free one. Do not use a page that is open at port"
-            f" {self.port}: it may be that process's",
+            hint=AtTerminal(
+                "end that process; or agentctl serve --port 0 takes a free one. Do not use a page that is open at port"
+                f" {self.port}: it may be that process's"
+            ),
         )
 
 

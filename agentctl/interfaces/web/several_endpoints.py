@@ -13,10 +13,10 @@ from typing import Any
 
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import WorkerId
-from agentctl.errors import AgentctlError, Conflict, Next, Refused
+from agentctl.errors import AgentctlError, Conflict, Refused, steps_in_words
 from agentctl.interfaces.web.endpoint import BODY, NAME, CheckedRequest, Endpoint, Input, JsonAnswer
-from agentctl.interfaces.web.next_requests import request_in_words
-from agentctl.interfaces.web.problems import error_and_hint, is_foreseen, step_document
+from agentctl.interfaces.web.next_requests import words_over_http
+from agentctl.interfaces.web.problems import error_and_steps, is_foreseen, step_documents
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.delegate.telling import tell_worker
 from agentctl.operations.fleet.seen import SeenEnds, ends_to_look_at, nothing_to_look_at
@@ -90,13 +90,13 @@ class AskedWorkers:
 
     def refused(self, one: WorkerId, error: AgentctlError | OSError) -> None:
         """Note why nothing was done to a worker."""
-        detail, hint = error_and_hint(error)
-        step = hint if isinstance(hint, Next) else None
-        words = request_in_words(step) if step else hint
-        more: dict[str, Any] = {"next": step_document(step)} if step else {}
+        detail, steps = error_and_steps(error)
+        told = step_documents(steps)
+        first = next((one for one in told if one["step"]), None)
+        more: dict[str, Any] = {"steps": told} | ({"next": first} if first else {})
         if isinstance(error, Conflict):
             more["conflict"] = True
-        self.became(one, detail, hint=words, done=False, **more)
+        self.became(one, detail, hint=steps_in_words(steps, words_over_http), done=False, **more)
 
     @contextlib.contextmanager
     def refusing(self, ids: Sequence[WorkerId]) -> Iterator[None]:

@@ -154,7 +154,7 @@ def _see_to_folder(worker: WorkerDir, cwd: str) -> None:
     if caller() is not None:
         raise Refused(
             f"the worktree of {worker.instance} is gone",
-            hint=f"a person has it made again: agentctl resume {worker.instance}",
+            hint=Next("a person resumes", worker.instance),
         )
     try:
         make_again(worker)
@@ -162,7 +162,7 @@ def _see_to_folder(worker: WorkerDir, cwd: str) -> None:
         again = None if refusal_of_retry(worker) else Next("retry", worker.instance, "begins anew in a new one")
         raise Refused(
             f"the worktree of {worker.instance} is gone and cannot be made again: {error.message}",
-            hint=error.next or error.hint or again,
+            hint=error.steps or again,
         ) from error
     if not FilePath(cwd).is_dir():
         raise Refused(f"{cwd} is not in the worktree", hint=f"mkdir -p {shlex.quote(cwd)} makes it again, empty")

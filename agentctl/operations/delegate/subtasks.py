@@ -19,7 +19,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.names import is_name
 from agentctl.domain.states import Status
 from agentctl.domain.tree.limits import Limits
-from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
+from agentctl.errors import AgentctlError, AtTerminal, Next, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.request_keys import make_subtask_once, sole_started, subtask_by_key
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
@@ -116,7 +116,7 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest, on_made: OnMade | No
         Conflict: The key has done something else.
     """
     if not request.title.strip():
-        raise UsageError("the title is empty", hint='agentctl subtask explore "WHAT TO DO"')
+        raise UsageError("the title is empty", hint=AtTerminal('agentctl subtask explore "WHAT TO DO"'))
     check_own(parent)
     caller = _caller_in(parent)
     before = _begun_before(parent, request)
@@ -252,7 +252,7 @@ def find_subtask(task: TaskDir) -> Subtask:
         raise Refused(f"{task.id} is not a sub-task")
     first = min((task.worker(name) for name in task.instances()), key=_begun_at, default=None)
     if first is None:
-        raise NotFound(f"the sub-task {task.id} has no worker", hint=f"agentctl events --task {task.id}")
+        raise NotFound(f"the sub-task {task.id} has no worker", hint=Next("events", task=task.id))
     return Subtask(task, Spawned(agent_instance=first.instance, status=Status.QUEUED, task_id=task.id))
 
 

@@ -17,7 +17,7 @@ from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import check_name
 from agentctl.domain.tree.treefacts import instant
-from agentctl.errors import AgentctlError, NotFound, Refused
+from agentctl.errors import AgentctlError, AtTerminal, Next, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.discard.at_rest import await_shims, refusal_of_live, refuse_for_workers
 from agentctl.operations.discard.worktrees_gone import GoingWorktrees
@@ -184,7 +184,7 @@ class _Tree:
             top = tree_of(task).id
             raise Refused(
                 f"{task.id} is a sub-task: only a whole tree of tasks is put away",
-                hint=f"agentctl archive {top} puts {top} away, with all below it",
+                hint=AtTerminal(f"agentctl archive {top} puts {top} away, with all below it"),
             )
         self.task = task
         self.tasks = subtree(task)
@@ -209,7 +209,7 @@ class _Tree:
                 if name not in views[one.id].workers and one.worker(name).worktree.exists():
                     raise Refused(
                         f"{one.id}/{name} was never begun, and has a worktree",
-                        hint="agentctl doctor --fix removes what killed spawns leave",
+                        hint=AtTerminal("agentctl doctor --fix removes what killed spawns leave"),
                     )
 
     def prepare(self) -> None:
@@ -224,7 +224,7 @@ class _Tree:
             Refused: It can no longer be put away.
         """
         if [one.id for one in subtree(self.task)] != [one.id for one in self.tasks]:
-            raise Refused(f"a sub-task of {self.task.id} was made meanwhile", hint="agentctl tasks shows it")
+            raise Refused(f"a sub-task of {self.task.id} was made meanwhile", hint=Next("tasks"))
         self._views = {one.id: fold(one) for one in self.tasks}
         self._refuse_live(self._views)
 
@@ -277,7 +277,7 @@ def _archived(root: Root, name: str) -> tuple[Root, TaskDir, PutAway]:
     for place, task in all_put_away(root):
         known[os.path.basename(place.path)] = place, task
     if name not in known:
-        there = f"agentctl archive {name} puts it away" if root.task(name).exists else _known(known)
+        there = AtTerminal(f"agentctl archive {name} puts it away") if root.task(name).exists else _known(known)
         raise NotFound(f"no task {name!r} was put away in {root.path}", hint=there)
     place, task = known[name]
     check_was_own(root, task)
@@ -321,7 +321,7 @@ def _refuse_same_id(decisions: Iterable[PutAway]) -> None:
             if (other := had.setdefault(name, one.name)) != one.name:
                 raise Refused(
                     f"{other} and {one.name} both have a task {name}: only one of them can come back",
-                    hint=f"agentctl archive --bring-back {one.name} brings the second one back",
+                    hint=AtTerminal(f"agentctl archive --bring-back {one.name} brings the second one back"),
                 )
 
 
@@ -331,7 +331,9 @@ def _refuse_taken(root: Root, decision: PutAway) -> None:
             top = tree_of(root.task(name)).id
             raise Refused(
                 f"there is another task {name} by now",
-                hint=f"agentctl archive {top} puts that one away; then agentctl archive --bring-back {decision.name}",
+                hint=AtTerminal(
+                    f"agentctl archive {top} puts that one away; then agentctl archive --bring-back {decision.name}"
+                ),
             )
 
 

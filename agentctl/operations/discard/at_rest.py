@@ -11,7 +11,7 @@ from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.worker.projection import TaskView
-from agentctl.errors import Refused
+from agentctl.errors import AtTerminal, Refused
 from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.lineage import shown_caller
@@ -42,10 +42,11 @@ def refusal_of_live(task: TaskDir, view: TaskView, instance: str) -> Refused | N
         return Refused(f"{instance} was never begun: its spawn was killed, or is under way", hint=_DOCTOR)
     if not one.is_terminal:
         said = "paused" if one.is_paused else str(one.status)
-        return Refused(f"{instance} is {said}", hint=f"{command_line(task, 'cancel', instance)} ends it")
+        return Refused(f"{instance} is {said}", hint=AtTerminal(f"{command_line(task, 'cancel', instance)} ends it"))
     if is_alive_held(worker.shim):
         return Refused(
-            f"the shim of {instance} is still at work", hint=f"{command_line(task, 'why', instance)} says why"
+            f"the shim of {instance} is still at work",
+            hint=AtTerminal(f"{command_line(task, 'why', instance)} says why"),
         )
     if is_alive_held(worker.editor):
         return Refused(f"an editor has the session of {instance} open", hint="close it there")
@@ -54,7 +55,7 @@ def refusal_of_live(task: TaskDir, view: TaskView, instance: str) -> Refused | N
     return None
 
 
-_DOCTOR = "agentctl doctor --fix removes what killed ones leave"
+_DOCTOR = AtTerminal("agentctl doctor --fix removes what killed ones leave")
 
 
 def live_below(worker: WorkerDir) -> Iterator[WorkerDir]:

@@ -14,7 +14,7 @@ from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import first_of
 from agentctl.domain.worker.projection import TaskView
-from agentctl.errors import AgentctlError, Refused
+from agentctl.errors import AgentctlError, AtTerminal, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.discard.at_rest import (
     await_shims,
@@ -140,14 +140,14 @@ class _Looks:
         if live is not None:
             return Refused(
                 f"{live.id}, which {instance} has started, has not ended",
-                hint=f"{command_line(live.task, 'cancel', live.instance)} ends it",
+                hint=AtTerminal(f"{command_line(live.task, 'cancel', live.instance)} ends it"),
             )
         below, subtasks = self._started_by(instance)
         names = [*(one for one in below if one not in going), *(f"the sub-task {one.id}" for one in subtasks)]
         if names and not self._recursive:
             return Refused(
                 f"{instance} has started {first_of(names)}",
-                hint=f"{command_line(self.task, 'rm', name, '--recursive')} removes that with it",
+                hint=AtTerminal(f"{command_line(self.task, 'rm', name, '--recursive')} removes that with it"),
             )
         return next(filter(None, (self._refusal_with(instance, below, subtasks, awaited))), None)
 
@@ -160,7 +160,7 @@ class _Looks:
             if one in awaited:
                 yield Refused(
                     f"{awaited[one]}, which is in the queue, waits for {one}",
-                    hint=f"{command_line(self.task, 'cancel', awaited[one])} takes it out",
+                    hint=AtTerminal(f"{command_line(self.task, 'cancel', awaited[one])} takes it out"),
                 )
         for task in (each for one in subtasks for each in subtree(one)):
             view = fold(task)

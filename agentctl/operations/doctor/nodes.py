@@ -21,7 +21,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir, Root
 from agentctl.domain.placement import LOCAL, Placement, check_resources, check_runner
 from agentctl.domain.worker.sightings import BEAT_S
-from agentctl.errors import AgentctlError, Refused, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.doctor.probing import NodeProbe, ProbeAnswer, cancel_probe, leftovers, remove_probe
 from agentctl.operations.doctor.reaching import hosts_for, programs_here
@@ -72,7 +72,7 @@ def examine_nodes(test: NodeTest, root: Root, tell: Callable[[str], object] = bo
     if worker is not None or is_from_worker():
         raise limited(f"{worker.instance if worker else 'the caller'} is a worker: it may not test a runner", "")
     if check_runner(test.runner) == LOCAL:
-        raise UsageError("the runner local has no nodes", hint="agentctl doctor looks at this machine")
+        raise UsageError("the runner local has no nodes", hint=AtTerminal("agentctl doctor looks at this machine"))
     settings = section(RUNNERS).get(test.runner, {})
     asked = {"partition": test.partition, "args": list(test.args)}
     placement = Placement(**{**settings, **asked, "runner": test.runner})

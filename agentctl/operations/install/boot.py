@@ -18,7 +18,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import named_folder, settings_folder
 from agentctl.adapters.searchpath import absolute_entries, program_at
 from agentctl.adapters.taskdir import Root
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import AtTerminal, Refused, UsageError
 from agentctl.lean import NamedTuple
 
 SYSTEMD, CRONTAB = "systemd", "crontab"
@@ -65,7 +65,7 @@ def _check(text: str) -> None:
     if not text.isprintable() or any("\ud800" <= character <= "\udfff" for character in text):
         raise UsageError(
             f"{text!r} has a character that neither a systemd unit nor a crontab can hold",
-            hint="have your own script call agentctl resume --lost at boot",
+            hint=AtTerminal("have your own script call agentctl resume --lost at boot"),
         )
 
 
@@ -233,12 +233,17 @@ def _crontab(argument: str, text: str = "") -> str:
     if program is None:
         raise Refused(
             "there is neither an instance of systemd for you here, nor the program crontab",
-            hint="have agentctl resume --lost called at boot in another way: agentctl install boot prints how",
+            hint=AtTerminal(
+                "have agentctl resume --lost called at boot in another way: agentctl install boot prints how"
+            ),
         )
     done = subprocess.run(
         [program, argument], input=text, capture_output=True, check=False, encoding="utf-8",
         errors="surrogateescape", env={**os.environ, "LC_ALL": "C"},
     )  # fmt: skip
     if done.returncode != 0 and not (argument == "-l" and "no crontab" in done.stderr):
-        raise Refused(f"crontab {argument} failed: {done.stderr.strip()}", hint="agentctl install boot prints the line")
+        raise Refused(
+            f"crontab {argument} failed: {done.stderr.strip()}",
+            hint=AtTerminal("agentctl install boot prints the line"),
+        )
     return done.stdout if done.returncode == 0 else ""

@@ -13,7 +13,7 @@ from agentctl.domain.notice.notices import Notice
 from agentctl.domain.notice.quiet import in_words
 from agentctl.domain.notice.targets import COMMAND, TERMINAL, Applied, NoticeTarget
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import NotFound, Refused
+from agentctl.errors import AtTerminal, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.notify.applied_targets import applied_to
 from agentctl.operations.where.calling import is_from_worker
@@ -114,7 +114,9 @@ def test_target(name: str) -> TargetTest:
         raise NotFound(f"there is no target {name!r}", hint=f"known: {names}; they are defined in {personal_file()}")
     message = message_to_test(name, now_iso())
     if target.type == TERMINAL:
-        raise Refused(f"{name} is a terminal: a wait on it tells there", hint="agentctl wait-all, on a terminal")
+        raise Refused(
+            f"{name} is a terminal: a wait on it tells there", hint=AtTerminal("agentctl wait-all, on a terminal")
+        )
     outcome = deliver(target, Armed((target,), personal.hosts, None, _environ()), message)
     return {"target": name, "delivered": outcome.step == SENT, "said": outcome.said}
 

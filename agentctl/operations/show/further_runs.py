@@ -82,8 +82,9 @@ def unmet_dependency(worker: WorkerDir, spec: WorkerSpec, view: TaskView, again:
             continue
         became = view.workers[newest].status if newest in view.workers else "gone"
         work = view.tries.work_of(worker.instance)
-        way = f"agentctl retry {' '.join([*awaited_in_vain(worker, view), worker.instance])}"
-        return Refused(f"{work} waits for {newest}, which is {became}", hint=f"{way} starts all of them again")
+        names = " ".join([*awaited_in_vain(worker, view), worker.instance])
+        hint = Next("retry all", names, "starts all of them again")
+        return Refused(f"{work} waits for {newest}, which is {became}", hint=hint)
     return None
 
 
@@ -117,10 +118,9 @@ def _of_retry(worker: WorkerDir) -> AgentctlError | None:
         return Refused(f"{name} has not ended", hint=Next("cancel", name, "ends it"))
     config, spec, order = read_config(task), read_spec(worker.spec), read_order(worker)
     if config.agent is not None and (spec.parent is None or spec.parent_task is not None):
-        above = "" if config.parent_task_id is None else f" --task {config.parent_task_id}"
-        another = f"agentctl subtask {config.agent} TITLE{above} makes another sub-task"
-        continued = "" if order is None else f"; agentctl resume {name} continues this agent"
-        return Refused(f"{name} is the one worker for which the sub-task {task.id} was made", hint=another + continued)
+        ways = [Next("subtask", config.agent, "makes another sub-task", task=config.parent_task_id or "")]
+        ways += [Next("resume", name, "continues this agent")] if order is not None else []
+        return Refused(f"{name} is the one worker for which the sub-task {task.id} was made", hint=(*ways,))
     if order is not None and order.get("resume") is not None:
         return Refused(
             f"{name} continues an earlier run: without that run's session its prompt means little",

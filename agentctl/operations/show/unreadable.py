@@ -48,4 +48,4 @@ def check_all_known(problems: Collection[StorageError]) -> None:
     if problems:
         first = next(iter(problems))
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise StorageError(f"{first.message}{more}", hint=first.hint)
+        raise StorageError(f"{first.message}{more}", hint=first.steps)

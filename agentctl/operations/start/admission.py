@@ -14,7 +14,7 @@ from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.tree.budget import REPORTED, unheld
 from agentctl.domain.tree.limits import Limits
-from agentctl.errors import Next, Refused
+from agentctl.errors import AtTerminal, Next, Refused
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import limited
@@ -40,7 +40,7 @@ def refuse_elsewhere(tree: TreeDir, parent: Caller | None) -> None:
     if own.path != tree.path and limits.has_budget:
         raise Refused(
             f"{parent.instance} is held to the limits of {own.id}: it can start nothing in {tree.path}",
-            hint=f"agentctl subtask AGENT TITLE --task {parent.task.id} makes a task below its own",
+            hint=Next("subtask", "AGENT", "makes a task below its own", task=parent.task.id),
         )
 
 
@@ -80,7 +80,7 @@ def admit(tree: TreeDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
     if why is not None:
         raise limited(
             f"the tree of {tree.id} is at its limit: {why}",
-            f"agentctl usage shows who used it up; {tree.task_file} has the limit",
+            (Next("usage", does="shows who used it up"), f"{tree.task_file} has the limit"),
         )
 
 
@@ -134,5 +134,5 @@ def refuse_broken(tree: TreeDir, limits: Limits, prepared: Iterable[Prepared]) -
             raise limited(
                 f"the agent {agent} failed {breaker.failures} times in a row in the tree of {tree.id}, last with"
                 f" {breaker.reason}: it is not started for another {left:.0f} s",
-                f"agentctl doctor --close-breaker {agent}, once the cause is fixed",
+                AtTerminal(f"agentctl doctor --close-breaker {agent}, once the cause is fixed"),
             )

@@ -119,7 +119,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     if work.order is not None:
         return _again(task, order_from(work.order), denied, environ)
     if not work.prompt.strip():
-        raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
+        raise UsageError("the prompt is empty", hint=Next("spawn an agent"))
     spec = work.spec or find_agent_spec(task.root, work.agent)
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
     named, of_caller = work.driver or spec.driver, model_of_caller()

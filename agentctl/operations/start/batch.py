@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from agentctl.domain.names import base_name
-from agentctl.errors import UsageError
+from agentctl.errors import AtTerminal, UsageError
 from agentctl.operations.start.options import FLAG, OF_AGENTS, OF_WORKERS, TEXT, TEXTS
 from agentctl.operations.start.requests import AgentWork, SpawnRequest, argv_of_shell, naming_the_line
 
@@ -18,7 +18,7 @@ _KINDS = {"argv": TEXTS, SHELL: TEXT, _QUEUE: FLAG} | {option.name: option.kind 
 #: Keys of work for an agent; a line has a prompt and these, or an argv.
 _WORK = {"prompt": TEXT} | {option.name: option.kind for option in OF_AGENTS}
 
-_PLAIN = "where each line is an argument of a command: agentctl spawn --each FILE -- CMD {}"
+_PLAIN = AtTerminal("where each line is an argument of a command: agentctl spawn --each FILE -- CMD {}")
 #: Where a line of `--each` goes.
 PLACE = "{}"
 #: Programs that read an argument as a script -> the letter of the option before it.

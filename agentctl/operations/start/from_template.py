@@ -144,7 +144,7 @@ def start_template(task: TaskDir, key: str | None = None) -> list[Spawned]:
         raise Refused(f"task {task.id} was made from no template", hint=Next("make from template"))
     orders = value.get("requests")
     if not isinstance(orders, list) or not all(isinstance(item, dict) for item in orders):
-        raise Damaged(f"{file} holds no orders of workers", hint="make the task again: agentctl new --template NAME")
+        raise Damaged(f"{file} holds no orders of workers", hint=("make the task again", Next("make from template")))
     requests = [request_from(item, str(file)) for item in orders]
     numbers, said = list(map(str, range(1, len(requests) + 1))), digests_of("template", {})
     keys = each_keyed(key, numbers)

@@ -46,16 +46,14 @@ def provider_for(
     if model is None and rows.default_model is None and not (work.driver or spec.driver):
         programs = ", ".join(one.program for one in map(load, AGENT_DRIVERS) if not one.is_ours)
         first = load(next(iter(AGENT_DRIVERS)))
-        raise Refused(
-            f"no agent program is installed ({programs}), and no model is named", hint=f"{first.install}; or {HINT}"
-        )
+        raise Refused(f"no agent program is installed ({programs}), and no model is named", hint=(first.install, *HINT))
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
     try:
         provider = resolved(rows, model, texts)
     except Refused as error:
         if work.model or not spec.model:
             raise
-        raise Refused(f"the agent {spec.name} names the model {model}: {error.message}", hint=error.hint) from error
+        raise Refused(f"the agent {spec.name} names the model {model}: {error.message}", hint=error.steps) from error
     if variable := missing_key(provider, texts):
         raise Refused(
             f"there is no key for {provider['name']}: {variable} is not set here",

@@ -263,7 +263,7 @@ def check_program(argv: Sequence[str], cwd: str, environ: Mapping[bytes, bytes])
         NotThere: Its program, or the folder that it is to run in, does not exist.
     """
     if not argv or not argv[0]:
-        raise UsageError("there is no command to run", hint="agentctl spawn -- COMMAND ARGUMENTS...")
+        raise UsageError("there is no command to run", hint=Next("spawn"))
     if not os.path.isdir(cwd):
         raise NotThere(f"the working folder {cwd} does not exist", hint=Next("another folder"))
     program = argv[0]

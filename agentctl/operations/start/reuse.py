@@ -47,7 +47,7 @@ def _state_of(root: Root, cwd: str) -> str:
         top = git_in(cwd, limit_s=_LIMIT_S).text("rev-parse", "--show-toplevel")
         return _digest(git_in(top, limit_s=_LIMIT_S), _ours(root, top))
     except (GitError, OSError) as error:
-        advised = error.hint if isinstance(error, GitError) else None
+        advised = error.steps if isinstance(error, GitError) else ()
         raise Refused(
             f"--reuse cannot tell whether the files in {cwd} are the same: {error}",
             hint=advised or "it needs a git repository with a commit; leave --reuse out",

@@ -20,7 +20,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.states import OWN, Reason, Status
 from agentctl.domain.tree.limits import Limits
 from agentctl.drivers.order import BY_OWN_SETTINGS, order_from
-from agentctl.errors import AgentctlError, Next, NoFreeSlot, Refused
+from agentctl.errors import AgentctlError, AtTerminal, Next, NoFreeSlot, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.admission import (
     admit,
@@ -308,8 +308,7 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
         return
     for agent in map(agent_named, requests):
         if agent != config.agent:
-            another = f'agentctl subtask {agent} "TITLE" makes a sub-task for it'
-            top = f"agentctl spawn --task {tree_of(task).id}: the task on top of the tree takes any worker"
+            another, top = Next("subtask", agent, "makes a sub-task for it"), Next("spawn above", tree_of(task).id)
             raise Refused(
                 f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
                 hint=top if agent == "command" else another,
@@ -492,7 +491,7 @@ def _not_begun(tree: TreeDir, item: Prepared, why: str) -> Spawned:
     not, it would wait forever, so it is ended.
     """
     if item.environment_token == NO_ENVIRONMENT and _withdraw(tree, item, why):
-        again = "try again, under another name; agentctl doctor shows what shims have noted"
+        again = "try again, under another name", AtTerminal("agentctl doctor shows what shims have noted")
         raise Refused(f"{item.worker.instance} could not be started: {why}", hint=again)
     decision = decision_of(item.worker)
     return _spawned(item, decision.status if decision else Status.QUEUED, message=why)

@@ -48,7 +48,9 @@ def let_task_go(task: TaskDir) -> QueueStanding:
     if end_hold(tree, task):
         _note(task, ev.QUEUE_LET_GO, by)
     elif (hold := QueueHolds(tree).of_task(task.id)) is not None:
-        raise Refused(f"the queue of {task.id} is held for another reason: {hold.in_words(tree)}", hint=hold.way_out())
+        raise Refused(
+            f"the queue of {task.id} is held for another reason: {hold.in_words(tree)}", hint=hold.next_step()
+        )
     run_queue(task)
     return _standing(task)
 

@@ -19,7 +19,7 @@ from agentctl.domain.names import check_name
 from agentctl.domain.question import AnswerOption, Question
 from agentctl.domain.text.plaintext import whole_json
 from agentctl.encoding import as_utf8
-from agentctl.errors import AgentctlError, BrokenOff, Damaged, Refused, StorageError, WaitTimedOut
+from agentctl.errors import AgentctlError, BrokenOff, Damaged, Next, Refused, StorageError, WaitTimedOut
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import who
@@ -121,7 +121,7 @@ def _ask_through_driver(worker: WorkerDir, question: Question, watch: Watch, err
     watch.add(worker.interactions)
     with outbox.delivered(worker, {"verb": "ask", **question._replace(id=name).to_json()}):
         if not worker.question(name).exists():
-            raise Refused(f"the question {name} was not accepted", hint=f"agentctl logs {worker.instance} says why")
+            raise Refused(f"the question {name} was not accepted", hint=Next("logs", worker.instance, "says why"))
         return _Wait(worker).answer(name, watch)
 
 

@@ -15,7 +15,7 @@ from agentctl.domain.names import WorkerId, check_name, first_of
 from agentctl.domain.question import DENY, Question, question_in
 from agentctl.domain.text.plaintext import plain, whole
 from agentctl.encoding import as_utf8
-from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, StorageError, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, Damaged, Next, NotFound, Refused, StorageError, UsageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.unreadable import check_all_known, unreadable_problem
 from agentctl.operations.talk.answerers import Answerer, check_answerer, who_answers
@@ -166,7 +166,7 @@ def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a calle
             raise NotFound(f"{worker.instance} has asked no question {name!r}", hint=Next("look at questions"))
         question = question_in(name, body)
         if question is None:
-            raise Damaged(f"{worker.question(name)} holds no question", hint=f"agentctl logs {worker.instance}")
+            raise Damaged(f"{worker.question(name)} holds no question", hint=Next("logs", worker.instance))
         known = read_json(worker.answer(name))
         if known is not None:
             return _given_before(worker, question, known, answer, reason, me)
@@ -266,7 +266,7 @@ def only_question(
         return found[0]
     if found:
         names = first_of([f"{one.instance} --id {one.question.id} (task {one.task_id})" for one in found])
-        hint = "say which: agentctl answer INSTANCE --task TASK --id ID ANSWER"
+        hint = AtTerminal("say which: agentctl answer INSTANCE --task TASK --id ID ANSWER")
         raise UsageError(f"{len(found)} questions are open: {names}", hint=hint)
     if worker is not None:
         refuse_if_ended(worker, "get answers")

@@ -17,7 +17,7 @@ from agentctl.adapters.files import storage_errors, to_json, write_all
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import Watch
-from agentctl.errors import Refused, StorageError, UsageError
+from agentctl.errors import AtTerminal, Refused, StorageError, UsageError
 
 #: The longest file that is taken up.
 LONGEST = 1 << 16
@@ -75,6 +75,6 @@ def _await_taken(path: os.PathLike[str] | str, watch: Watch) -> None:
         if left <= 0:
             raise Refused(
                 f"nobody outside the sandbox has taken this up within {_PATIENCE_S:g} s",
-                hint="its driver is gone, or this worker has sent too much: see agentctl logs",
+                hint=AtTerminal("its driver is gone, or this worker has sent too much: see agentctl logs"),
             )
         watch.sleep(left)

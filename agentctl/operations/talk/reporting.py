@@ -20,7 +20,7 @@ from agentctl.domain.activity.row import REPORTED, Phase, Row, RowType
 from agentctl.domain.text.plaintext import whole
 from agentctl.domain.worker.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport, entry_of
 from agentctl.encoding import as_utf8
-from agentctl.errors import Refused, StorageError, UsageError
+from agentctl.errors import AtTerminal, Refused, StorageError, UsageError
 from agentctl.lean import TYPE_CHECKING, Any, TypeVar
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
@@ -44,7 +44,9 @@ _NODE_LIMIT_S, _NODE_LOOK_S = 30.0, 0.1
 def report_progress(percent: float | None, text: str | None) -> ReportedProgress:
     """Report how far the calling worker is; `list` shows the last report."""
     if percent is None and not text:
-        raise UsageError("say how far: a percentage, a text, or both", hint="agentctl report progress 40 'reading'")
+        raise UsageError(
+            "say how far: a percentage, a text, or both", hint=AtTerminal("agentctl report progress 40 'reading'")
+        )
     if percent is not None and not 0 <= percent <= 100:
         raise UsageError(f"the percentage must be from 0 to 100, not {percent:g}")
     return _say(_reporting("report progress"), ProgressReport(percent, text), _progress_of)
@@ -61,7 +63,8 @@ def report_result(summary: str | None, file: str | None) -> ReportedResult:
     """Declare the calling worker's result: a summary, a file, or both. A later declaration replaces it."""
     if not summary and not file:
         raise UsageError(
-            "a result is a summary, a file, or both", hint="agentctl report result --summary TEXT --file PATH"
+            "a result is a summary, a file, or both",
+            hint=AtTerminal("agentctl report result --summary TEXT --file PATH"),
         )
     worker = _reporting("report result")
     return _say(worker, ResultReport(summary, _declared(Path(file)) if file else None), _result_of)

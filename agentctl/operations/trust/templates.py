@@ -23,7 +23,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.adapters.trust import is_trusted, read_trusted, trust_file
 from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain.names import check_name, is_name
-from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.personal_config import personal_file
 
@@ -123,10 +123,10 @@ def check_usable(template: Template) -> str | None:
     digest = folder_digest(template.folder)
     if not is_trusted(read_trusted(trust_file(os.environ)), str(template.folder), digest):
         ships = (_shipped() / template.name / FILE).is_file()
-        hides = f"; the shipped one is {SHIPPED}{template.name}" if ships else ""
+        hides = f"the shipped one is {SHIPPED}{template.name}" if ships else ""
         raise Refused(
             f"the template {template.name} comes with the project and is not trusted: {template.folder}",
-            hint=f"read it, then: agentctl trust {shlex.quote(str(template.folder))}{hides}",
+            hint=(AtTerminal(f"read it, then: agentctl trust {shlex.quote(str(template.folder))}"), hides),
         )
     return digest
 

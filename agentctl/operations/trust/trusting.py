@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentctl.adapters import trust
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.errors import AgentctlError, NotFound, Refused
+from agentctl.errors import AgentctlError, AtTerminal, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.trust.definitions import Agent, all_agents
 from agentctl.operations.trust.root_settings import NAME, RootSettings, settings_of
@@ -135,7 +135,7 @@ def revoke_files(root: Root | None, files: Sequence[str]) -> list[TrustRow]:
     gone += [path for path, task in tasks.items() if _untrust(path, task)]
     missing = [path for path in paths if path not in gone]
     if missing:
-        raise NotFound(f"{missing[0]} was not trusted", hint="agentctl trust --list shows what is")
+        raise NotFound(f"{missing[0]} was not trusted", hint=AtTerminal("agentctl trust --list shows what is"))
     return [_row(path, _kind_of(path, tasks.get(path)), trusted=False) for path in gone]
 
 
@@ -180,7 +180,7 @@ def _named(file: str, found: _Things) -> Agent | Template | RootSettings | TaskD
     left_out = [line for line in found.warnings if line.startswith((f"{path}:", f"{os.path.abspath(file)}:"))]
     raise NotFound(
         f"{file} is not a definition, template, task, task.yaml or config.yaml here",
-        hint="; ".join(left_out) or "agentctl trust --list",
+        hint="; ".join(left_out) or AtTerminal("agentctl trust --list"),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import check_name
-from agentctl.errors import Refused
+from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
@@ -53,5 +53,5 @@ def caller_or_refuse(what: str) -> Caller:
     """
     found = caller()
     if found is None or not found.worker.spec.exists():
-        raise Refused(f"{what} is for workers; this process is in none", hint="agentctl spawn -- COMMAND starts one")
+        raise Refused(f"{what} is for workers; this process is in none", hint=Next("spawn", does="starts one"))
     return found

@@ -18,7 +18,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.seats import is_left, is_seat, own_seat
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import is_name
-from agentctl.errors import AgentctlError, Damaged, NotFound, Refused
+from agentctl.errors import AgentctlError, AtTerminal, Damaged, Next, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import BY_SEAT
 from agentctl.supervision import failpoints
@@ -57,10 +57,14 @@ def check_choice(root: Root) -> TaskChoice | None:
         return None
     if not _is_there(root, choice):
         is_archived = os.path.isdir(root.archived(choice.task_id).task(choice.task_id).path)
-        back = f"agentctl archive --bring-back {choice.task_id} brings it back; " if is_archived else ""
+        back = AtTerminal(f"agentctl archive --bring-back {choice.task_id} brings it back")
         raise NotFound(
             f"the task that was chosen in this terminal is gone: {choice.task_id} in {root.path}",
-            hint=f'{back}agentctl use TASK chooses another one (agentctl tasks lists them); or agentctl new "TITLE"',
+            hint=(
+                *([back] if is_archived else ()),
+                AtTerminal("agentctl use TASK chooses another one (agentctl tasks lists them)"),
+                AtTerminal('or agentctl new "TITLE"'),
+            ),
         )
     return choice if _is_own(root, choice) else None
 
@@ -71,18 +75,20 @@ def refuse_foreign_choice(root: Root) -> None:
     if choice is not None:
         raise Refused(
             _foreign(choice),
-            hint=f"{_trust(root, choice)}, if everything in it is yours;"
-            " or agentctl new TITLE, which chooses a new one",
+            hint=(
+                AtTerminal(f"{_trust(root, choice)}, if everything in it is yours"),
+                AtTerminal("or agentctl new TITLE, which chooses a new one"),
+            ),
         )
 
 
 def none_chosen(root: Root) -> NotFound:
     """Return the error of a command that needs a task, where none is chosen that counts."""
-    choice, hint = _foreign_choice(root), 'agentctl new "TITLE" or agentctl use TASK'
-    if choice is not None:
-        look = f"--task {choice.task_id} looks at it"
-        hint = f"{_foreign(choice)} ({_trust(root, choice)}, if everything in it is yours); {look}"
-    return NotFound(f"no task is chosen in {root.path}", hint=hint)
+    choice, why = _foreign_choice(root), f"no task is chosen in {root.path}"
+    if choice is None:
+        return NotFound(why, hint=Next("name a task"))
+    whose = AtTerminal(f"{_foreign(choice)} ({_trust(root, choice)}, if everything in it is yours)")
+    return NotFound(why, hint=(whose, f"--task {choice.task_id} looks at it"))
 
 
 def write_choice(root: Root, task_id: str) -> None:
@@ -168,7 +174,7 @@ def _named_in(own: FilePath) -> str | None:
         except (FileNotFoundError, NotADirectoryError):
             return None
     if not is_name(text):
-        raise Damaged(f"{own} names no task", hint="agentctl use TASK writes it anew")
+        raise Damaged(f"{own} names no task", hint=AtTerminal("agentctl use TASK writes it anew"))
     return text
 
 

@@ -21,13 +21,16 @@ from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.tree.limits import Limits
 from agentctl.errors import AgentctlError, Limited, Refused
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.where.calling import Caller, caller
 from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.life.strangers import guarded_by, is_noted, marked_by
 from agentctl.supervision.worker.cancel_request import is_asked
 from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist_child
 from agentctl.supervision.worker.spec import held_limits, read_spec
+
+if TYPE_CHECKING:
+    from agentctl.errors import Hint
 
 #: No honest tree of tasks is as deep; a forged one may be a cycle.
 _MOST_TASKS = 128
@@ -191,7 +194,7 @@ def depth_in(task: TaskDir, parent: Caller | None) -> int:
     return depth
 
 
-def limited(message: str, how: str) -> Limited:
+def limited(message: str, how: Hint) -> Limited:
     """Return the refusal at a limit; `how` says how to lift it, and is shown to a person but not to a worker."""
     return Limited(message, hint=how if true_caller() is None else _NOT_YOURS)
 

@@ -10,11 +10,14 @@ from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
 from agentctl.domain.names import check_name, first_of, is_name
-from agentctl.errors import AgentctlError, NotFound, Refused
-from agentctl.lean import NamedTuple
+from agentctl.errors import AgentctlError, AtTerminal, Next, NotFound, Refused
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.where.chosen_task import ENVIRONMENT, OPTION, check_choice, none_chosen
 from agentctl.operations.where.names_in_log import accepted_in
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
+
+if TYPE_CHECKING:
+    from agentctl.errors import Step
 
 #: Of tasks that have a worker of a name that is not in the one that was meant.
 _MOST_NAMED = 3
@@ -44,7 +47,7 @@ def find_root(
             return Root(path)
         if not create:
             raise NotFound(
-                f"there is no {path}", hint='agentctl new "TITLE" starts a task here; or choose another --root'
+                f"there is no {path}", hint=(Next("new", does="starts a task here"), "or choose another --root")
             )
         make_folders(path / "tasks")
     elif not is_named:
@@ -116,7 +119,7 @@ def _outside(found: FilePath) -> RootAbove | None:
 
     return RootAbove(
         f"{found} lies above the repository {top}, so it is used only if you name it",
-        hint=f'agentctl new "TITLE" starts a task here; --root {shlex.quote(found)} names that one',
+        hint=(Next("new", does="starts a task here"), f"--root {shlex.quote(found)} names that one"),
     )
 
 
@@ -200,12 +203,12 @@ def find_meant_task(explicit: str | None, *, root: str | None = None, force: boo
     return MeantTask(task, by)
 
 
-def _other_tasks(root: Root, name: str) -> str:
+def _other_tasks(root: Root, name: str) -> tuple[Step, ...]:
     """Return which tasks there are, for whoever names one that is not."""
     known = f"known: {', '.join(root.task_ids()[:10]) or 'none'}"
     if os.path.isdir(root.archived(name).task(name).path):
-        return f"it was put away: agentctl archive --bring-back {name}; {known}"
-    return known
+        return AtTerminal(f"it was put away: agentctl archive --bring-back {name}"), known
+    return (known,)
 
 
 def find_worker(task: TaskDir, instance: str) -> WorkerDir:
@@ -217,7 +220,7 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
     """
     worker = task.worker(check_name(instance, "the instance"))
     if os.path.islink(worker.path):
-        raise Refused(f"{worker.path} is a link, not a worker's folder", hint="agentctl doctor looks at it")
+        raise Refused(f"{worker.path} is a link, not a worker's folder", hint=AtTerminal("agentctl doctor looks at it"))
     if not worker.path.is_dir() and not is_in_log(worker):
         if task.observed.exists():
             _refuse_observed(task, instance)
@@ -246,7 +249,10 @@ def _refuse_observed(task: TaskDir, instance: str) -> None:
     if observed_row(task, instance) is not None:
         raise Refused(
             f"{instance} is a sub-agent of a program that is run by hand: it is observed, not a worker",
-            hint="agentctl show prints what is known of it; only its own program can stop it or wait for it",
+            hint=(
+                Next("show", instance, "prints what is known of it"),
+                "only its own program can stop it or wait for it",
+            ),
         )
 
 

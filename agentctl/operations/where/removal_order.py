@@ -32,7 +32,7 @@ from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.domain.names import is_name
-from agentctl.errors import AgentctlError, Damaged
+from agentctl.errors import AgentctlError, AtTerminal, Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.operations.where.ownership import disown_at, is_own
 from agentctl.supervision import failpoints
@@ -41,7 +41,7 @@ from agentctl.supervision.worker.kinship import name_elsewhere, parent_of
 
 #: So many files of `keys/` and `handles/` are looked at; more than any task has.
 _MOST_FILES = 100_000
-_HINT = "agentctl doctor --fix sets it aside"
+_HINT = AtTerminal("agentctl doctor --fix sets it aside")
 
 
 class RemovalOrder(NamedTuple):

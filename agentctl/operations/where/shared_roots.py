@@ -12,7 +12,7 @@ import os
 from agentctl.adapters.accepted import acceptance_of
 from agentctl.adapters.mounts import Mount
 from agentctl.adapters.paths import FilePath
-from agentctl.errors import Refused
+from agentctl.errors import AtTerminal, Refused
 
 _OTHERWISE = "choose a local --root; --force uses it all the same"
 
@@ -23,18 +23,21 @@ def check_accepted(path: FilePath, mount: Mount) -> None:
     if accepted is None:
         raise Refused(
             f"{path} lies on a network file system ({mount.kind}): its locks and appends cannot be trusted",
-            hint=f"for workers on a cluster, agentctl doctor --runner slurm tests and accepts it; {_OTHERWISE}",
+            hint=(
+                AtTerminal("for workers on a cluster, agentctl doctor --runner slurm tests and accepts it"),
+                _OTHERWISE,
+            ),
         )
     test = f"agentctl doctor --runner {accepted.runner or 'slurm'}"
     if accepted.file_system != mount.identity:
         raise Refused(
             f"{path} was accepted while it lay on another file system ({accepted.file_system}); now it lies on"
             f" {mount.identity}",
-            hint=f"{test} tests it again; {_OTHERWISE}",
+            hint=(AtTerminal(f"{test} tests it again"), _OTHERWISE),
         )
     if not accepted.is_of_this_machine:
         raise Refused(
             f"{path} lies on a network file system ({mount.kind}), and is used from {accepted.host or 'elsewhere'}: its"
             " locks work only among the processes of one machine",
-            hint=f"use it there; once no command and no worker of it is left there, {test} moves it here",
+            hint=AtTerminal(f"use it there; once no command and no worker of it is left there, {test} moves it here"),
         )

@@ -12,7 +12,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import cache, reader, roster
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.domain.tree.limits import DEEPEST, Limits
-from agentctl.errors import AgentctlError, NotFound, UsageError
+from agentctl.errors import AgentctlError, Next, NotFound, UsageError
 from agentctl.operations.where.ownership import is_own
 
 #: YAML of a quarter of a megabyte can take three seconds.
@@ -28,7 +28,7 @@ def read_config(task: TaskDir) -> TaskConfig:
     try:
         head = roster.read_head(task)
     except FileNotFoundError:
-        raise NotFound(f"{task.task_file} is missing", hint="agentctl tasks lists what is there") from None
+        raise NotFound(f"{task.task_file} is missing", hint=Next("tasks")) from None
     found = cache.cached(task, head)
     return found if found is not None else _parse(task, head)
 

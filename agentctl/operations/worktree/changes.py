@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.errors import Damaged, Next, NotFound
+from agentctl.errors import AtTerminal, Damaged, Next, NotFound
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.locating import find_worker
@@ -148,7 +148,7 @@ def worktree_record(worker: WorkerDir) -> Record:
     if record is None:
         raise NotFound(f"{worker.instance} has no worktree", hint=Next("make a worktree"))
     if not all(isinstance(record.get(key), str) for key in ("path", "branch", "repository")):
-        raise Damaged(f"{worker.worktree} does not say where the worktree is", hint="agentctl doctor --fix")
+        raise Damaged(f"{worker.worktree} does not say where the worktree is", hint=AtTerminal("agentctl doctor --fix"))
     return record
 
 

@@ -16,7 +16,7 @@ from agentctl.adapters.git import Git, GitError, GitTimeout
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.text.patchtext import PatchedFile, files_in
-from agentctl.errors import Next, NotFound, Refused
+from agentctl.errors import AtTerminal, Next, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
@@ -153,7 +153,7 @@ def _live(
     """Return what is changed in a worktree now."""
     recorded = tree_from(record)
     if recorded is None:
-        raise Refused(f"the worktree of {worker.instance} was never finished", hint="agentctl doctor")
+        raise Refused(f"the worktree of {worker.instance} was never finished", hint=AtTerminal("agentctl doctor"))
     git = recorded.git(limit_s)
     origin = tree or recorded.base
     known = [] if tree is None else [objects_of(worker, tree)]

@@ -61,7 +61,7 @@ def find_origin(cwd: str) -> WorktreeOrigin:
     except GitError as error:
         if not error.is_nowhere:
             raise Refused(
-                f"no worktree: git cannot read the repository of {cwd}: {error.message}", hint=error.hint
+                f"no worktree: git cannot read the repository of {cwd}: {error.message}", hint=error.steps
             ) from error
         raise Refused(
             f"no worktree: {cwd} is not in a git repository: {error.message}",
@@ -201,7 +201,7 @@ def _take_folder(git: Git, worker: WorkerDir) -> tuple[str, str]:
         with storage_errors(above, "make a folder in"), contextlib.suppress(FileExistsError):
             (above / name).mkdir()
             return above / name, branch
-    raise Refused(f"no worktree: {above} holds {_MOST_NAMES} worktrees of {worker.instance}", hint="agentctl worktrees")
+    raise Refused(f"no worktree: {above} holds {_MOST_NAMES} worktrees of {worker.instance}", hint=Next("worktrees"))
 
 
 def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:

@@ -98,7 +98,7 @@ def _refuse_before_look(task: TaskDir, worker: WorkerDir, record: Mapping[str, A
 def _untold(record: Mapping[str, Any], error: GitError) -> Refused:
     return Refused(
         f"git cannot say what is in {record['path']}: {error.message}",
-        hint=error.hint or f"look into {record['path']}: agentctl removes nothing that git cannot account for",
+        hint=error.steps or f"look into {record['path']}: agentctl removes nothing that git cannot account for",
     )
 
 
@@ -187,7 +187,7 @@ def _remove(worker: WorkerDir, record: Mapping[str, Any], *, has_repositories: b
         unlock = f"git -C {repository} worktree unlock {path}, then try again" if _LOCKED in error.message else None
         raise Refused(
             f"git refuses to remove the worktree of {worker.instance}: {error.message}",
-            hint=error.hint or unlock or Next("look at worktree", worker.instance),
+            hint=error.steps or unlock or Next("look at worktree", worker.instance),
         ) from error
 
 

@@ -17,7 +17,8 @@ from agentctl.adapters.taskyaml.cache import cached, known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
-from agentctl.errors import NoFreeSlot, StorageError
+from agentctl.errors import Next, NoFreeSlot, StorageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.account.waiters import HeldInTree
 from agentctl.supervision.dispatch.ahead_places import ahead_place
 from agentctl.supervision.dispatch.eligibility import ready_tickets
@@ -46,6 +47,9 @@ from agentctl.supervision.queue.tickets import Ticket, forget_environment, read_
 from agentctl.supervision.worker import deferred, environment
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.supervision.worker.spec import held_cap
+
+if TYPE_CHECKING:
+    from agentctl.errors import Step
 
 Blobs = Mapping[WorkerId, bytes]
 
@@ -211,21 +215,20 @@ def check_free(task: TaskDir, parent: WorkerDir | None, wanted: int, cap: int) -
         found.release()
 
 
-def _ways_on(tree: TreeDir, parent: WorkerDir | None) -> str:
+def _ways_on(tree: TreeDir, parent: WorkerDir | None) -> tuple[Step, ...]:
     """Return how to start it all the same; a person, where waiting is not the default, also how to make it that."""
-    now = "--queue waits for a free one; agentctl wait-any waits for the next to end"
+    now = ("--queue waits for a free one", Next("wait for any", does="waits for the next to end"))
     config = cached(tree)
     if parent is not None or (config is not None and config.queueing):
         return now
-    ever = f"queue: true in the config of {tree.task_file} makes every start wait"
-    return f'{now}; {ever} (a new task: agentctl new --queue "TITLE")'
+    return (*now, Next("queue every start", str(tree.task_file)))
 
 
 def _refuse_held(tree: TreeDir, hold: QueueHold | None) -> None:
     if hold is not None:
         raise NoFreeSlot(
             f"nothing is started: {hold.in_words(tree)}",
-            hint=f"--queue puts it into the queue; {hold.way_out()}",
+            hint=("--queue puts it into the queue", hold.next_step()),
         )
 
 

@@ -20,7 +20,7 @@ from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId, is_name
 from agentctl.domain.states import Status
 from agentctl.domain.text.numbers import finite
-from agentctl.errors import AgentctlError, Damaged, StorageError
+from agentctl.errors import AgentctlError, AtTerminal, Damaged, StorageError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.slots import workers_being_started
@@ -131,7 +131,7 @@ def read_stop_order(tree: TreeDir) -> StopOrder:
     return StopOrder(by if isinstance(by, str) else "agentctl", grace_s, [WorkerId(*found) for found in parts])
 
 
-_HINT = "nothing is started until it is gone: look with agentctl list, then agentctl doctor --fix"
+_HINT = AtTerminal("nothing is started until it is gone: look with agentctl list, then agentctl doctor --fix")
 
 
 def _left_over(tree: TreeDir) -> StopOrder | None:

@@ -18,7 +18,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached, known_limits
 from agentctl.domain.names import is_name
-from agentctl.errors import AgentctlError, Damaged
+from agentctl.errors import AgentctlError, AtTerminal, Damaged, Next
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.worker import deferred
@@ -59,6 +59,14 @@ class QueueHold(NamedTuple):
             return "a number above 0 in its task.yaml ends that"
         name = "" if self.instance is None else f" {self.instance}"
         return f"{command or f'agentctl unpause{name} --task {self.task_id}'} ends that"
+
+    def next_step(self) -> Next | str:
+        """Return what ends the hold, as a next step."""
+        if self.by is None:
+            return self.way_out()
+        if self.instance is None:
+            return Next("let the queue go", "", "ends that", task=self.task_id)
+        return Next("unpause", self.instance, "ends that", task=self.task_id)
 
     def to_json(self) -> QueueHoldRow:
         """Return it as rows of tasks have it."""
@@ -217,7 +225,7 @@ def _worker_at(tree: TreeDir, key: str) -> WorkerDir:
 def _parsed(tree: TreeDir, value: Mapping[str, Any] | None) -> _Holds:
     held = {} if value is None else value.get("held")
     if not isinstance(held, dict) or not all(_is_key(key) and isinstance(one, dict) for key, one in held.items()):
-        hint = "nothing is started until it is gone: agentctl doctor --fix sets it aside"
+        hint = AtTerminal("nothing is started until it is gone: agentctl doctor --fix sets it aside")
         raise Damaged(f"{tree.held} does not say what is held", hint=hint)
     return {key: _hold_from(key, one) for key, one in held.items()}
 

@@ -20,7 +20,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.domain.text.numbers import finite
-from agentctl.errors import Damaged, StorageError
+from agentctl.errors import AtTerminal, Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.worker import deferred
 
@@ -170,7 +170,7 @@ def read_decision(worker: WorkerDir) -> Decision:
     """
     decision = _decision_on_disk(worker)
     if decision is None:
-        raise Damaged(f"{worker.exit} does not describe an end", hint="agentctl doctor --fix")
+        raise Damaged(f"{worker.exit} does not describe an end", hint=AtTerminal("agentctl doctor --fix"))
     return decision
 
 

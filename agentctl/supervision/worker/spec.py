@@ -11,7 +11,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.names import camel
 from agentctl.domain.text.numbers import finite
 from agentctl.domain.tree.limits import KEYS, LONGEST_GRACE_S, Limits
-from agentctl.errors import Damaged
+from agentctl.errors import AtTerminal, Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker import environment
 
@@ -191,7 +191,7 @@ def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
     try:
         fields = {field: value[name] for field, name in _NAMES.items() if field not in _OPTIONAL or name in value}
     except KeyError as error:
-        raise Damaged(f"{path} lacks {error}", hint="agentctl doctor") from error
+        raise Damaged(f"{path} lacks {error}", hint=AtTerminal("agentctl doctor")) from error
     for field, found in fields.items():
         if not _KINDS[field](found) and not (found is None and field in _NOTHING):
             raise _damaged(path, _NAMES[field])
@@ -243,7 +243,10 @@ def read_order(worker: WorkerDir) -> dict[str, Any] | None:
 
 
 def _damaged(path: AnyPath, key: str) -> Damaged:
-    return Damaged(f"{path} is damaged: `{key}` is not what a spawn writes", hint="agentctl doctor; or spawn it again")
+    return Damaged(
+        f"{path} is damaged: `{key}` is not what a spawn writes",
+        hint=(AtTerminal("agentctl doctor"), "or spawn it again"),
+    )
 
 
 def _is_text(value: object) -> bool:

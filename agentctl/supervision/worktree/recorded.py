@@ -135,7 +135,7 @@ def _check_common(common: str, places: tuple[str, ...], limit_s: float, environ:
                 return
         except GitError as error:
             problem = error
-    raise GitError(f"{common} cannot be proven to be the worktree's repository: {problem.message}", hint=problem.hint)
+    raise GitError(f"{common} cannot be proven to be the worktree's repository: {problem.message}", hint=problem.steps)
 
 
 def _is_folder(path: str) -> bool:

@@ -345,6 +345,7 @@ declare namespace Sent {
     detail: string | null;
     hint: string | null;
     next?: NextStep;
+    steps?: NextStep[];
     status?: string;
     startedAs?: string;
     survivors?: Survivor[];
@@ -352,9 +353,9 @@ declare namespace Sent {
   }
   interface Outcomes { workers: Outcome[]; below: Outcome[] }
   /** A next step, for which the page has words of its own. */
-  interface NextStep { step: string; of: string }
+  interface NextStep { step: string; of: string; task: string; words: string }
   interface Problem {
-    detail?: string; title?: string; hint?: string | null; next?: NextStep | null; name?: string; done?: DoneBefore;
+    detail?: string; title?: string; hint?: string | null; next?: NextStep | null; steps?: NextStep[]; name?: string; done?: DoneBefore;
   }
   interface DoneBefore { taskId: string; agentInstance: string | null }
 }

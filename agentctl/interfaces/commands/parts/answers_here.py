@@ -19,7 +19,7 @@ from agentctl.domain.question import SETTLES_S, Question
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.text.terminal_rows import edged_rows
 from agentctl.encoding import typed_in
-from agentctl.errors import AgentctlError, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, UsageError
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.surface import TypedLines
 from agentctl.interfaces.commands.parts.question_lines import accepted_line, answer_command, whole_command
@@ -211,12 +211,13 @@ class AnswersHere:
         if "\n" in line or len(line.encode("utf-8", "surrogateescape")) >= _MOST_BYTES:
             raise UsageError(
                 f"an answer here is one line of less than {_MOST_BYTES} bytes",
-                hint=answer_command(asked, root=root_words(self._root)),
+                hint=AtTerminal(answer_command(asked, root=root_words(self._root))),
             )
         answer = check_answer(question, answer_meant(options, line, multiple=question.multiple))
         if question.is_permission and not any(one.id == answer for one in options):
             raise UsageError(
-                "this is not the whole call, so it is not allowed from here", hint=_hint(asked, root_words(self._root))
+                "this is not the whole call, so it is not allowed from here",
+                hint=AtTerminal(_hint(asked, root_words(self._root))),
             )
         return answer
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from agentctl.domain.names import first_of
 from agentctl.domain.question import question_in
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, NotFound, Refused, UsageError
+from agentctl.errors import AtTerminal, ExitCode, NotFound, Refused, UsageError
 from agentctl.interfaces.commands.model.command_model import Raw, Showing, Shown, Table
 from agentctl.interfaces.commands.model.far_line import far_line
 from agentctl.interfaces.commands.model.invocation import Invocation
@@ -142,7 +142,7 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> Showing:
     if merged.failed:
         report_failed(call, merged.failed)
         names = first_of([plain(answer.host.name) for answer in merged.failed])
-        hint = "name the host: agentctl --host HOST answer ..."
+        hint = AtTerminal("name the host: agentctl --host HOST answer ...")
         raise Refused(f"{names} cannot be asked, and may have the question: nothing was answered", hint=hint)
     found = [
         (host, one)
@@ -168,9 +168,11 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> Showing:
 
 def _unclear(found: Sequence[tuple[str, OpenQuestion]]) -> NotFound | UsageError:
     if not found:
-        return NotFound("no such question is open on any of the hosts", hint="agentctl interact list --hosts all")
+        return NotFound(
+            "no such question is open on any of the hosts", hint=AtTerminal("agentctl interact list --hosts all")
+        )
     names = [plain(f"{one.instance} --id {one.question.id} (task {one.task_id} on {host})") for host, one in found]
-    hint = "say which: agentctl --host HOST answer INSTANCE --id ID ANSWER"
+    hint = AtTerminal("say which: agentctl --host HOST answer INSTANCE --id ID ANSWER")
     return UsageError(f"{len(found)} questions are open: {first_of(names)}", hint=hint)
 
 

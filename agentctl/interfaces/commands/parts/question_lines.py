@@ -8,7 +8,7 @@ from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import EVERYTHING, Question, arguments_of, offered, question_within
 from agentctl.domain.text.plaintext import distinct, plain
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import AtTerminal, Refused, UsageError
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.words.outline import outline
 from agentctl.interfaces.words.worker import respond_command
@@ -90,12 +90,12 @@ def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None
     """
     way = answer_command(asked, host)
     if not can_ask_back(call):
-        raise UsageError("it is not clear which question to answer", hint=f"name it: {way}")
+        raise UsageError("it is not clear which question to answer", hint=AtTerminal(f"name it: {way}"))
     given = check_answer(asked.question, answer)
     call.note_all(question_lines(asked, host))
     check_offered(asked, given, way)
     if not call.is_confirmed(f"answer it with {plain(given)}?"):
-        raise Refused("nothing was answered", hint=f"name the question: {way}")
+        raise Refused("nothing was answered", hint=AtTerminal(f"name the question: {way}"))
 
 
 def can_ask_back(call: Invocation) -> bool:
@@ -113,7 +113,7 @@ def check_offered(asked: OpenQuestion, given: str, way: str) -> None:
     one = asked.question
     if one.is_permission and not any(option.id == given for option in offered(one, question_within(one, EVERYTHING))):
         raise UsageError(
-            "this is not the whole call, so it is not allowed from here", hint=f"read all of it, then {way}"
+            "this is not the whole call, so it is not allowed from here", hint=AtTerminal(f"read all of it, then {way}")
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 
 from agentctl.domain.text.textquery import WIDE, WIDTH, TextQuery
-from agentctl.errors import ExitCode, NotFound, UsageError
+from agentctl.errors import ExitCode, Next, NotFound, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     FLAG,
@@ -47,7 +47,7 @@ def search(
     try:
         query = TextQuery(terms, is_regex=regex, is_case_sensitive=case_sensitive)
     except ValueError as error:
-        raise UsageError(f"cannot search for {' '.join(terms)!r}: {error}", hint="agentctl search --help") from error
+        raise UsageError(f"cannot search for {' '.join(terms)!r}: {error}", hint=Next("help", "search")) from error
     if archived and call.task_named is not None:
         raise UsageError("--archived searches all that was put away", hint="leave --task out")
     task = call.named_task()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import StorageError, UsageError
+from agentctl.errors import AtTerminal, StorageError, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     EXPANDED,
     FLAG,
@@ -52,7 +52,7 @@ def tree(
     --follow a terminal is redrawn at each change; to a pipe each changed line is printed.
     """
     if follow and call.json:
-        worker_alone = "agentctl activity INSTANCE -f --json follows a worker"
+        worker_alone = AtTerminal("agentctl activity INSTANCE -f --json follows a worker")
         raise UsageError("--follow and --json exclude each other", hint=worker_alone)
     task = call.task_to_show()
     wanted = None if expand and ALL in expand else expand or ()

@@ -17,7 +17,7 @@ from typing import Any
 import agentctl
 from agentctl.adapters.personal import home_folder
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, Refused
+from agentctl.errors import AtTerminal, ExitCode, Refused
 from agentctl.interfaces.commands.model.command_model import TEXT, Command, Parameter, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.operations.show.results import read_result
@@ -78,7 +78,7 @@ def _start(path: str | None) -> Generator[Shown, None, str]:
 
     folder = (_source_tree() if path is None else Path(path)).resolve()
     if not folder.is_dir():
-        raise Refused(f"there is no folder {folder}", hint="agentctl demo --path FOLDER")
+        raise Refused(f"there is no folder {folder}", hint=AtTerminal("agentctl demo --path FOLDER"))
     find_root(None, create=True, apart=True)
     title = "-- a task from the template `survey`: four workers examine a source tree, a fifth joins their findings"
     whose = f"-- the source tree: {plain(str(folder))} (--path FOLDER takes another)"

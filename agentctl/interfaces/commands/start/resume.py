@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentctl.domain.names import first_of
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import ExitCode, Next, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     FLAG,
@@ -52,7 +52,7 @@ def resume(
     lost. `agentctl install boot` runs this at each boot.
     """
     if lost == (instance is not None):
-        raise UsageError("give one of INSTANCE and --lost", hint="agentctl resume --help")
+        raise UsageError("give one of INSTANCE and --lost", hint=Next("help", "resume"))
     if instance is None:
         if key is not None:
             raise UsageError("--key is for one agent", hint="resume --lost may be typed again as it is")

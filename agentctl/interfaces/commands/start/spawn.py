@@ -12,7 +12,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.ends import end_in_words, said_at_end
-from agentctl.errors import ExitCode, NoFreeSlot, UsageError
+from agentctl.errors import AtTerminal, ExitCode, Next, NoFreeSlot, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     COMMAND,
     FINDS,
@@ -82,7 +82,7 @@ def spawn(
         _check_each(each, command, prompt)
     modes = (command, shell, batch, roster, resume_queue, prompt)
     if sum(mode not in (None, False) for mode in modes) != 1:
-        raise UsageError("give one of PROMPT, -- CMD, --shell, --batch", hint="agentctl spawn --help")
+        raise UsageError("give one of PROMPT, -- CMD, --shell, --batch", hint=Next("help", "spawn"))
     of_agent, of_worker = given_options(options)
     request = SpawnRequest(
         argv=(command or ()) if shell is None else argv_of_shell(shell),
@@ -118,7 +118,7 @@ def _check_together(request: SpawnRequest, *, queue: bool | None, many: bool) ->
 
 
 _STDIN = "-"
-_PROMPT_FIRST = 'a prompt goes before --, as in agentctl spawn --agent explore "Where are the tests?"'
+_PROMPT_FIRST = AtTerminal('a prompt goes before --, as in agentctl spawn --agent explore "Where are the tests?"')
 
 
 def _check_each(each: str, command: list[str] | None, prompt: str | None) -> None:

@@ -10,7 +10,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.same_request import digests_of
 from agentctl.domain.states import task_status
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import ExitCode, Next, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     FLAG,
@@ -144,8 +144,8 @@ def _name(task: TaskDir, named: dict[str, list[str]]) -> None:
 
 def _refuse_without_template(title: str | None, option: str) -> None:
     if title is None:
-        raise UsageError("a task needs a title", hint='agentctl new "Survey the auth module"')
-    raise UsageError(f"{option} is for templates", hint="agentctl templates lists them")
+        raise UsageError("a task needs a title", hint=Next("new"))
+    raise UsageError(f"{option} is for templates", hint=Next("templates"))
 
 
 def _tell_root_above(call: Invocation) -> None:

@@ -9,7 +9,7 @@ from agentctl.domain.answers import check_answer
 from agentctl.domain.names import is_name
 from agentctl.domain.question import EVERYTHING, KINDS, Question, offered, question_within
 from agentctl.domain.text.plaintext import distinct, plain
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import AtTerminal, ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     ANSWER,
     CHOICE,
@@ -205,7 +205,9 @@ def _refuse_forgotten(call: Invocation, word: str) -> None:
     """Raise `UsageError` where the only word names a worker that asks: its answer was forgotten."""
     found = [one for one in questions_of(call.root(), call.named_task(), word) if not one.question.idle]
     if is_name(word) and found:
-        raise UsageError(f"no answer to {word} was given", hint="; ".join(map(answer_command, found[:_MOST_NAMED])))
+        raise UsageError(
+            f"no answer to {word} was given", hint=AtTerminal("; ".join(map(answer_command, found[:_MOST_NAMED])))
+        )
 
 
 _LIST = Command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentctl.errors import AgentctlError, Refused, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, Next, Refused, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     ANSWER,
     QUESTIONS,
@@ -58,12 +58,12 @@ def answer_questions(
     """
     if not words:
         if question_id is not None or reason is not None:
-            raise UsageError("--id and --reason are about the question of a worker", hint="agentctl answer --help")
+            raise UsageError("--id and --reason are about the question of a worker", hint=Next("help", "answer"))
         return list_questions_command(call, hosts=hosts, raw=raw)
     if len(words) > 1:
         return respond(call, words=words, question_id=question_id, reason=reason, hosts=hosts)
     if hosts is not None:
-        raise UsageError("with --hosts the answer follows the worker", hint="agentctl answer --help")
+        raise UsageError("with --hosts the answer follows the worker", hint=Next("help", "answer"))
     return _read_answer(call, _question_of(call, words[0], question_id), reason, is_raw=raw)
 
 
@@ -85,7 +85,7 @@ def _question_of(call: Invocation, instance: str, question_id: str | None) -> Op
         return found[0]
     hint = "; ".join(answer_command(one, root=root_words(root)) for one in (found or known)[:_MOST_NAMED])
     if found:
-        raise UsageError(f"{len(found)} questions of {instance} are open", hint=hint)
+        raise UsageError(f"{len(found)} questions of {instance} are open", hint=AtTerminal(hint))
     try:
         return only_question(root, task, instance, question_id)
     except AgentctlError as error:
@@ -104,7 +104,7 @@ def _read_answer(
     call.note_all(lines)
     typed = call.typed("your answer:")
     if not typed.strip():
-        raise Refused("nothing was answered", hint=answer_command(asked, root=root))
+        raise Refused("nothing was answered", hint=AtTerminal(answer_command(asked, root=root)))
     return answer_shown(call, asked, typed, reason)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import UsageError
+from agentctl.errors import AtTerminal, UsageError
 from agentctl.interfaces.commands.model.command_model import TEXT, TEXTS, Command, Family, Parameter, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import ANYWHERE
@@ -36,7 +36,7 @@ def percent_in(word: str) -> float | None:
         return None
     except ZeroDivisionError:
         what = f"{plain(word)} is not a fraction: the whole is 0"
-        raise UsageError(what, hint="agentctl report progress 1/4 TEXT") from None
+        raise UsageError(what, hint=AtTerminal("agentctl report progress 1/4 TEXT")) from None
 
 
 def _too_many(first: str, rest: list[str], *, has_percent: bool) -> UsageError:
@@ -44,7 +44,7 @@ def _too_many(first: str, rest: list[str], *, has_percent: bool) -> UsageError:
         said = f"after {plain(first)} there is more than one text: {plain(' '.join(map(repr, rest)))}"
     else:
         said = f"{plain(repr(first))} is neither a percentage nor a fraction, and a text of several words needs quotes"
-    return UsageError(said, hint='for example: agentctl report progress 40 "reading the tests"')
+    return UsageError(said, hint=AtTerminal('for example: agentctl report progress 40 "reading the tests"'))
 
 
 def message(call: Invocation, *, text: str) -> Shown[ReportedMessage]:

@@ -8,7 +8,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import check_name, first_of
 from agentctl.domain.placement import seconds_of
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import AgentctlError, ExitCode, Refused, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, ExitCode, Refused, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     ARCHIVED,
     FINDS,
@@ -68,10 +68,11 @@ def archive(
     """
     chosen = [name for name, is_given in (("--list", shows), ("--bring-back", back), ("--delete", delete)) if is_given]
     if len(chosen) > 1:
-        raise UsageError(f"{chosen[0]} and {chosen[1]} exclude each other", hint="agentctl archive --list")
+        raise UsageError(f"{chosen[0]} and {chosen[1]} exclude each other", hint=AtTerminal("agentctl archive --list"))
     if ((bool(tasks) + (older_than is not None) != 1) and not shows) or (shows and (tasks or older_than)):
         raise UsageError(
-            "no task is named", hint="its id, or --older-than 30d; agentctl archive --list shows what is there"
+            "no task is named",
+            hint=AtTerminal("its id, or --older-than 30d; agentctl archive --list shows what is there"),
         )
     if older_than is not None and chosen:
         raise UsageError(f"--older-than does not go with {chosen[0]}", hint="name the tasks")

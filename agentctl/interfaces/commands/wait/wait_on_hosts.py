@@ -14,7 +14,7 @@ from agentctl.domain.hosts import CommandHost
 from agentctl.domain.names import first_of
 from agentctl.domain.states import EndStatus
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import AgentctlError, ExitCode, NothingLeft, Refused, WaitTimedOut
+from agentctl.errors import AgentctlError, AtTerminal, ExitCode, NothingLeft, Refused, WaitTimedOut
 from agentctl.interfaces.commands.model.command_model import Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.parts.told_ends import ended_line
@@ -167,9 +167,9 @@ class _HostsWait:
                 return self._nothing_came()
             return WaitTimedOut(f"nothing ended in time{self._without()}", hint="no worker was stopped; wait again")
         if not self._silent:
-            return NothingLeft("nothing is left to wait for on any host", hint="agentctl list --hosts all")
+            return NothingLeft("nothing is left to wait for on any host", hint=AtTerminal("agentctl list --hosts all"))
         if not self._codes:
-            return Refused(f"no host takes part: {self._names()}", hint=next(iter(self._silent.values())).hint)
+            return Refused(f"no host takes part: {self._names()}", hint=next(iter(self._silent.values())).steps)
         return Refused(
             f"nothing is left to wait for on the others, but {self._names()} may have more",
             hint="an end counts as given only once it is printed, so none is lost: wait again when they answer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import AtTerminal, ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import Shown
 from agentctl.interfaces.commands.model.far_line import far_line
 from agentctl.interfaces.commands.model.invocation import Invocation
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def changes_across(call: Invocation, words: str, instance: str | None) -> Showing:
     """Yield what happens on several hosts until this process is interrupted, or none of them is left."""
     if instance is not None:
-        raise UsageError("one worker is watched on one host", hint=f"agentctl --host HOST watch {instance}")
+        raise UsageError("one worker is watched on one host", hint=AtTerminal(f"agentctl --host HOST watch {instance}"))
     hosts = hosts_named(words)
     left = {host.name for host in hosts}
     argv = far_line("watch", call, is_plain=True)

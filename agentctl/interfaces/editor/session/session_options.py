@@ -9,7 +9,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.states import OWN
 from agentctl.domain.text.plaintext import plain
 from agentctl.drivers.registry import load
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import AtTerminal, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.permissions import given_rules
 from agentctl.operations.start.requests import AgentWork
@@ -111,7 +111,7 @@ def with_choice(choices: Choices, name: str, value: object, root: Root | None) -
         agent = find_agent(root, value)
         if not agent.usable:
             source = shlex.quote(agent.spec.source)
-            raise Refused(f"the agent {plain(value)} is not trusted", hint=f"agentctl trust {source}")
+            raise Refused(f"the agent {plain(value)} is not trusted", hint=AtTerminal(f"agentctl trust {source}"))
         return choices._replace(agent=agent.spec.name)
     for option in config_options(choices, root):
         known = [one["value"] for one in option["options"]]

@@ -2,7 +2,7 @@
 // program would take it (interfaces/web/next_requests.py).
 
 /** @typedef {{ href: string, text: string }} Link */
-/** @typedef {{ step: string, of: string }} Step */
+/** @typedef {{ step: string, of: string, task: string, words: string }} Step */
 
 /** @param {string[]} parts */
 const hrefOf = (...parts) => `/${parts.map(encodeURIComponent).join('/')}`;
@@ -51,20 +51,41 @@ export const STEPS = {
   trust: (_task, of) => ({ text: `Look at it, then trust it in a terminal: agentctl trust ${of}` }),
   'ask a person': () => ({ link: { href: '/', text: 'What is open' } }),
   deny: () => ({ link: { href: '/', text: 'What is open' } }),
+  logs: at('logs', 'The output of'),
+  events: (task) => ({ link: task ? { href: hrefOf('tasks', task, 'events'), text: `The events of ${task}` } : TREE }),
+  usage: (task) => ({ link: task ? { href: hrefOf('tasks', task, 'usage'), text: `What ${task} has used` } : TREE }),
+  worktrees: (task) => ({ link: task ? { href: hrefOf('tasks', task), text: `The workers of ${task}` } : EVERYTHING }),
+  templates: () => ({ text: 'Choose a template that the list has.' }),
+  new: () => ({ text: 'Make a task.' }),
+  'own task': () => ({ text: 'Work in a task of your own.' }),
+  'name a task': () => ({ link: TREE }),
+  'queue every start': (_task, of) => ({ text: `queue: true in the config of ${of} makes every start wait.` }),
+  'spawn an agent': () => ({ text: 'Say what it is to do.' }),
+  'spawn above': (_task, of) => ({ link: { href: hrefOf('tasks', of), text: `Start it in ${of}, the task on top` } }),
+  subtask: (_task, of) => ({ text: `Have an agent make a sub-task for ${of}.` }),
+  'retry all': (_task, of) => ({ text: `Try these again, in their order: ${of}.` }),
+  'a person resumes': at('', 'Continue it there:'),
+  'wait for any': () => ({ text: 'Wait until one has ended.' }),
+  unpause: at('', 'Let it go on there:'),
+  'let the queue go': (task) => ({ link: task ? { href: hrefOf('tasks', task), text: `Let the queue of ${task} go there` } : TREE }),
   // What the page itself has asked for in the wrong way is not for a person to mend.
   described: () => ({}),
   paths: () => ({}),
+  help: () => ({}),
 };
 
 /**
- * The next step of a problem: its words, or what the page has for a step that it knows.
- * @param {{ hint?: string | null, next?: Step | null }} problem
+ * The next steps of a problem: what the page has for those that it knows, and the words of the others.
+ * @param {{ hint?: string | null, steps?: Step[] }} problem
  * @param {string} path what was asked for, below /api/v1
- * @returns {{ text: string, link?: Link }}
+ * @returns {{ text: string, link?: Link }} the first link: others are said
  */
-export function stepInWords(problem, path = '') {
-  if (!problem.next) return { text: problem.hint ?? '' };
+export function stepInWords({ hint, steps }, path = '') {
+  if (!steps) return { text: hint ?? '' };
   const [, task] = path.match(/^\/tasks\/([^/]+)/) ?? [];
-  const found = STEPS[problem.next.step]?.(task ? decodeURIComponent(task) : '', problem.next.of ?? '') ?? {};
-  return { text: found.text ?? '', link: found.link };
+  const here = task ? decodeURIComponent(task) : '';
+  const found = steps.map((one) => (one.step ? STEPS[one.step]?.(one.task || here, one.of) ?? {} : { text: one.words }));
+  const link = found.find((one) => one.link)?.link;
+  const others = found.map((one) => one.text ?? (one.link === link ? '' : one.link?.text));
+  return { text: others.filter(Boolean).join('; '), link };
 }

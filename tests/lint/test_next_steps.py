@@ -1,0 +1,178 @@
+"""Checks that a next step which names a command is a value, so that each surface words it or knows it as a terminal's.
+
+Where an error can come to whoever asks over HTTP, a plain text of any kind that names a command is suspect: it may be
+returned, and become a hint elsewhere. Those that never do stand in `debts.toml`, whose list may only shrink.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentctl.interfaces.commands.model.catalogue import VERBS
+from agentctl.interfaces.commands.programs.served_commands import SERVED
+from tests.support import REPOSITORY
+
+PACKAGE = REPOSITORY / "agentctl"
+COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)")
+#: Rooms whose errors nobody gets over HTTP, or who word them for people at a terminal.
+ELSEWHERE = ("interfaces/", "worker_programs/", "operations/doctor/", "operations/install/")
+#: What makes of a text a next step of a terminal.
+VALUE = "AtTerminal"
+#: What returns a command line.
+LINES = frozenset({"command_line", "line_with", "trusting", "_how", "_trust", "answer_command", "way_to_answer"})
+#: Texts of a terminal that name a command of which there is a request: each is met at a terminal alone.
+AT_TERMINALS_ALONE = {
+    "operations/delegate/subtasks.py": "the sub-tasks of a command line",
+    "operations/discard/at_rest.py": "of `rm` and `archive`",
+    "operations/notify/target_report.py": "of `notify test`",
+    "operations/start/batch.py": "of `spawn --each`",
+    "operations/start/admission.py": "of `doctor`",
+    "operations/talk/outbox.py": "a worker's, in its sandbox",
+    "operations/where/chosen_task.py": "of the task that is chosen there",
+    "drivers/llm/providers.py": "an example, behind one of `doctor`",
+    "supervision/dispatch/stop_order.py": "before one of `doctor`",
+}
+
+
+def named_in(text: str) -> set[str]:
+    """Return the commands that a text names."""
+    return {name for name in COMMAND.findall(text) if name in VERBS}
+
+
+def text_of(node: ast.AST) -> str | None:
+    """Return a text of the sources, with `a1` for each value in it."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(one.value) if isinstance(one, ast.Constant) else "a1" for one in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def called(node: ast.AST) -> str:
+    """Return the name of what a node calls; empty if it is no call."""
+    return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+
+
+def plain_texts(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what is below a node and names a command, but is no next step of a terminal."""
+    if called(node) == VALUE or is_words(node):
+        return
+    text = text_of(node)
+    if isinstance(node, ast.expr) and (called(node) in LINES or (text is not None and named_in(text))):
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        is_documentation = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if not is_documentation:
+            yield from plain_texts(child)
+
+
+def is_words(node: ast.AST) -> bool:
+    """Return whether this is the table of a surface that words each next step."""
+    return (
+        isinstance(node, ast.Assign | ast.AnnAssign)
+        and re.match(r"(COMMANDS|REQUESTS)\b", ast.unparse(node)) is not None
+    )
+
+
+def names_in(node: ast.AST) -> Iterator[str]:
+    """Yield the variables in an expression whose values are not made next steps of a terminal there."""
+    if called(node) == VALUE:
+        return
+    if isinstance(node, ast.Name):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from names_in(child)
+
+
+def hints_in(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what is given as a hint, and what a name has that is."""
+    values: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    values.setdefault(target.id, []).append(node.value)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "hint":
+            yield node.value
+            for name in names_in(node.value):
+                yield from values.get(name, ())
+
+
+def comes_to_http(name: str) -> bool:
+    """Return whether the errors of a module may come to whoever asks over HTTP."""
+    return not name.startswith(ELSEWHERE) or name.startswith("interfaces/web/")
+
+
+def sources() -> Iterator[tuple[str, ast.AST]]:
+    """Yield the modules: the path below the package, and what it has."""
+    for source in sorted(PACKAGE.rglob("*.py")):
+        yield source.relative_to(PACKAGE).as_posix(), ast.parse(source.read_text(encoding="utf-8"))
+
+
+def test_no_hint_is_a_plain_text_that_names_a_command() -> None:
+    found = [f"{name}:{one.lineno}" for name, tree in sources() for hint in hints_in(tree) for one in plain_texts(hint)]
+    assert not found, f"a command in a hint is a Next, or {VALUE}: {found}"
+
+
+def test_who_passes_an_error_on_passes_its_steps_on() -> None:
+    """Its `hint` is worded for a terminal already."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and re.search(r"(Error|Refused|Damaged|NotFound)$", called(node))
+        for keyword in node.keywords
+        if keyword.arg == "hint"
+        for part in ast.walk(keyword.value)
+        if isinstance(part, ast.Attribute) and part.attr == "hint"
+    ]
+    assert not found
+
+
+def test_a_text_that_names_a_command_is_a_value_wherever_it_may_come_to_http() -> None:
+    found = [
+        f"{name}: {text[:40]}"
+        for name, tree in sources()
+        if comes_to_http(name)
+        for one in plain_texts(tree)
+        if (text := text_of(one)) is not None
+    ]
+    debts = tomllib.loads((Path(__file__).parent / "debts.toml").read_text(encoding="utf-8"))
+    assert sorted(found) == debts["texts_with_commands"]
+
+
+def test_what_only_a_terminal_has_is_no_command_that_there_is_a_request_for() -> None:
+    served = {one.command.split()[0] for one in SERVED}
+    found = {
+        name
+        for name, tree in sources()
+        if comes_to_http(name)
+        for node in ast.walk(tree)
+        if called(node) == VALUE
+        for part in ast.walk(node)
+        if (text := text_of(part)) is not None and named_in(text) & served
+    }
+    assert found <= AT_TERMINALS_ALONE.keys(), found - AT_TERMINALS_ALONE.keys()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'raise Refused("no", hint="agentctl list shows them")',
+        'WAY = f"see agentctl show {name}"\nraise Refused("no", hint=("first", WAY))',
+        'raise Refused("no", hint=f"{command_line(task, verb)} ends it")',
+    ],
+)
+def test_a_command_in_a_plain_hint_is_seen(line: str) -> None:
+    assert [one for hint in hints_in(ast.parse(line)) for one in plain_texts(hint)]
+
+
+def test_a_value_is_not() -> None:
+    line = 'raise Refused("no", hint=(AtTerminal("agentctl doctor"), Next("list"), "agentctl is here"))'
+    assert not [one for hint in hints_in(ast.parse(line)) for one in plain_texts(hint)]
