@@ -161,6 +161,21 @@ def test_what_only_a_terminal_has_is_no_command_that_there_is_a_request_for() ->
     assert found <= AT_TERMINALS_ALONE.keys(), found - AT_TERMINALS_ALONE.keys()
 
 
+def test_the_page_names_a_command_only_where_just_a_terminal_helps() -> None:
+    page, table = PACKAGE / "interfaces/web/page", "js/text/at_terminal.js"
+    found = {
+        script.relative_to(page).as_posix(): named
+        for script in sorted(page.rglob("*.js"))
+        if "vendor" not in script.parts and (named := named_in(_without_comments(script.read_text(encoding="utf-8"))))
+    }
+    assert found == {table: {"serve", "trust"}}
+    assert not found[table] & {one.command.split()[0] for one in SERVED}
+
+
+def _without_comments(script: str) -> str:
+    return re.sub(r"/\*.*?\*/|^\s*//[^\n]*", "", script, flags=re.DOTALL | re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     "line",
     [

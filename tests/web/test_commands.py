@@ -457,8 +457,15 @@ def test_a_file_that_a_result_names(server: Server, task: str, tmp_path: Path) -
     assert big.body == b"ab" * (3 << 20)
     for path in ("/etc/passwd", str(folder), "report.md", f"{folder}/../reported/report.md"):
         assert server.get(f"/tasks/{task}/workers/rrep/file?path={_quoted(path)}").status == 404, path
+    assert server.get(report).headers["Agentctl-File-State"] == "same"
+    assert server.get(f"/tasks/{task}/workers/rrep/result").done()["files"][0]["now"] == "same"
+    (folder / "report.md").write_text("# other\n<script>")
+    for headers in ({}, {"Range": "bytes=0-3"}):
+        assert server.get(report, headers).headers["Agentctl-File-State"] == "changed"
+    assert server.get(f"/tasks/{task}/workers/rrep/result").done()["files"][0]["now"] == "changed"
     (folder / "report.md").unlink()
     assert server.get(report).problem["status"] == 404
+    assert server.get(f"/tasks/{task}/workers/rrep/result").done()["files"][0]["now"] == "gone"
 
 
 # -- what HTTP has -----------------------------------------------------------------------------------------------------

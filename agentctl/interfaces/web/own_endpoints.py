@@ -47,6 +47,8 @@ _INSTANCE = Input("instance", NAME, "The worker.", PATH, is_required=True)
 _TEXT = {"type": "string", "maxLength": 1 << 20}
 _OBJECT = {"type": "object"}
 _WORKER = "/tasks/{task}/workers/{instance}"
+#: The header that says what has become of a file since the result was given.
+FILE_STATE = "Agentctl-File-State"
 #: So much of a file decides whether it is a text, and so much of it is read at once.
 _LOOKED_AT, _PIECE = 1 << 12, 1 << 20
 
@@ -160,10 +162,11 @@ class OwnEndpoints:
     def _file(self) -> Endpoint:
         def carry_out(call: CheckedRequest) -> RawAnswer:
             path = call.values["path"]
-            file = open_result_file(self._task(call), call.values["instance"], path)
+            file, state = open_result_file(self._task(call), call.values["instance"], path)
             content = RawContent(os.fstat(file.fileno()).st_size, partial(_part_of, file), lambda: _pieces_of(file))
             is_text = _is_text(content.between(0, _LOOKED_AT))
-            return content.answer(call.headers.get("range"), os.path.basename(path), PLAIN if is_text else BYTES)
+            answer = content.answer(call.headers.get("range"), os.path.basename(path), PLAIN if is_text else BYTES)
+            return answer._replace(headers={**answer.headers, FILE_STATE: state})
 
         return Endpoint(
             "GET", f"{_WORKER}/file", "result.file", "Return a file that the result of a worker names.", carry_out,
@@ -171,7 +174,8 @@ class OwnEndpoints:
              Input("path", {"type": "string", "minLength": 1, "maxLength": 4096}, "As the result has it.",
                    is_required=True)),
             "Only what the result names, in a folder of the worker, and no link is followed. All of it, or some with"
-            f" `Range: bytes=N-M`, at most {MOST_RAW}.", None, BYTES,
+            f" `Range: bytes=N-M`, at most {MOST_RAW}. `{FILE_STATE}` compares it with the size and hash in the result:"
+            " `same`, `changed`, or `not compared`.", None, BYTES,
         )  # fmt: skip
 
     def _tree(self) -> Endpoint:

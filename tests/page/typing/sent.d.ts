@@ -238,7 +238,7 @@ declare namespace Sent {
     truncated?: boolean;
     size?: number;
     path?: string;
-    files?: Array<{ path: string; size?: number }>;
+    files?: ResultFile[];
     worktree?: Worktree | null;
   }
   /** A next step as a value: what is done to which workers of a task; to all of them where none is named. */
@@ -317,7 +317,7 @@ declare namespace Sent {
     /** Where it is in its file, in bytes. */
     offset?: number | null;
   }
-  interface Agent { name: string; description?: string; usable: boolean; installed?: boolean; driver?: string | null }
+  interface Agent { name: string; description?: string; source?: string; usable: boolean; installed?: boolean; driver?: string | null }
   /** What a start may ask of a driver: options -> the values that are known. */
   interface Driver { driver: string; installed: boolean; tested: string | null; takes: Record<string, string[] | undefined> }
 
@@ -353,6 +353,7 @@ declare namespace Sent {
   }
   interface Outcomes { workers: Outcome[]; below: Outcome[] }
   /** A next step, for which the page has words of its own. */
+  interface ResultFile { path: string; size?: number; now?: string }
   interface NextStep { step: string; of: string; task: string; words: string }
   interface Problem {
     detail?: string; title?: string; hint?: string | null; next?: NextStep | null; steps?: NextStep[]; name?: string; done?: DoneBefore;

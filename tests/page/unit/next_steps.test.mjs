@@ -36,6 +36,7 @@ test('all steps are said, the first link leads there, and another task is the on
     { step: 'unpause', of: 'a', task: 'other', words: 'POST …' }, { step: 'tasks', of: '', task: '', words: 'GET …' },
   ];
   assert.deepEqual(stepInWords({ hint: 'GET /x', steps }, '/tasks/t'), {
-    text: 'queue waits for a free one; All tasks', link: { href: '/tasks/other/workers/a', text: 'Let it go on there: a' },
+    text: 'queue waits for a free one; All tasks',
+    link: { href: '/tasks/other/workers/a', text: 'Let it go on there: a' },
   });
 });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -33,6 +34,14 @@ def test_only_files_in_a_folder_of_the_worker_are_given_out(server: Server, tmp_
     answers = {path: server.get(f"/tasks/{task}/workers/w/file?path={quote(path)}") for path in paths}
     assert answers.pop(f"{folder}/good.md").body == b"good"
     assert {path: answer.problem["status"] for path, answer in answers.items()} == dict.fromkeys(answers, 409)
+    shown = server.get(f"/tasks/{task}/workers/w/result").done()["files"]
+    assert {one["now"] for one in shown} == {"not compared"}, "nothing elsewhere is read, nor a record without a hash"
+    digest = hashlib.sha256(b"not for you").hexdigest()
+    elsewhere = [{"path": path, "size": 11, "sha256": digest} for path in paths]
+    record.write_text(json.dumps(known | {"artifacts": elsewhere}))
+    shown = server.get(f"/tasks/{task}/workers/w/result").done()["files"]
+    assert {one["path"]: one["now"] for one in shown}[f"{folder}/good.md"] == "changed"
+    assert "same" not in {one["now"] for one in shown}, "a hash is no way to ask what is in a file elsewhere"
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
     assert server.get(f"/tasks/{task}/workers/w/file?path={quote(f'{folder}/good.md')}").problem["status"] == 409

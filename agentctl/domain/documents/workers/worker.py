@@ -297,6 +297,8 @@ class ResultFile(TypedDict):
     path: str
     size: NotRequired[int]
     sha256: NotRequired[str]
+    #: In `result`, what has become of it since: `same changed gone`; `not compared`, where it is large, or elsewhere.
+    now: NotRequired[str]
 
 
 class ResultUsage(TypedDict):

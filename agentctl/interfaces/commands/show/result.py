@@ -21,11 +21,15 @@ from agentctl.interfaces.commands.parts.told_ends import because
 from agentctl.interfaces.commands.parts.worktree_notes import worktree_notes
 from agentctl.interfaces.commands.show.drawn_words import drawn_markdown
 from agentctl.interfaces.words.why import last_lines_shown
+from agentctl.operations.show.result_files import CHANGED, GONE, compared
 from agentctl.operations.show.results import read_result
 from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.worker import CutText, WorkerResult
+
+#: What is said of a file that is not what the worker has named any more.
+_NOW = {CHANGED: "; changed since the result was given", GONE: "; not there any more"}
 
 
 def result(
@@ -49,7 +53,7 @@ def result(
     """
     task = call.task_to_show()
     chosen = workers_chosen(task, instances, Selection(failed, status, agent, words))
-    results = [read_result(task, one, max_bytes=max_bytes) for one in chosen]
+    results = [compared(task, read_result(task, one, max_bytes=max_bytes)) for one in chosen]
     if call.json:
         yield Shown(one_or_all(results, instances))
     codes = []
@@ -87,7 +91,8 @@ def _notes(call: Invocation, task: TaskDir, result: WorkerResult) -> Iterator[st
             yield f"[{what}: {len((text or '').encode())} of {cut['size']} bytes; whole: {whole}]"
     yield from last_lines_shown(result, without=result["source"])  # stdout may be the text already.
     for file in result["files"]:
-        yield f"file: {plain(file['path'])} ({file.get('size')} bytes)"
+        now = _NOW.get(file.get("now", ""), "")
+        yield f"file: {plain(file['path'])} ({file.get('size')} bytes{now})"
     if result["openSession"] and call.draws:
         yield f"its session, opened by hand: {plain(result['openSession'])}"
     yield from worktree_notes(result["worktree"] or {})

@@ -1,5 +1,6 @@
 // What is there first: takes the code out of the address, lets the page in, and shows it or the login.
 import { comeBack, enter, enterAtOnce, fetchAhead, isCode, listen, mayComeBack } from './js/session.js';
+import { IS_RUNNING, PRINTS_LINK } from './js/text/at_terminal.js';
 
 /** What the page asks for first, in every view, as stream.js and main.js do. @type {[string, RequestInit][]} */
 const FIRST = [
@@ -103,9 +104,9 @@ function tell(text) {
 }
 
 const WRONG = 'That is not the link of this server, or it was used before, or is too old: each works once, and for '
-  + 'some minutes. agentctl serve --link prints another.';
+  + `some minutes. ${PRINTS_LINK}`;
 const OTHER_VERSION = 'This page is of another version than the server. Load it anew.';
-const UNHEARD = 'The server cannot be reached. Does agentctl serve still run?';
+const UNHEARD = `The server cannot be reached. ${IS_RUNNING}`;
 
 /**
  * Enter by a code or a token; if that opens nothing, by what the browser knows.

@@ -7,6 +7,7 @@ import { copyText, Foreign } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { about, changed, fleet, isLive, say, sayRefusal } from './store.js';
+import { VARIABLES_OF } from './text/at_terminal.js';
 import { LOOKED_AT } from './words.js';
 
 /**
@@ -268,7 +269,7 @@ export const startWithEnvironment = (task) => {
     title: 'Start them with the environment of the server?',
     ok: 'Start them',
     doing: 'Starting…',
-    body: html`<p>All workers in the queue of <${Foreign} text=${task} /> that have lost their environment get the variables with which <code>agentctl serve</code> was started.</p>`,
+    body: html`<p>All workers in the queue of <${Foreign} text=${task} /> that have lost their environment get the variables with which <code>${VARIABLES_OF}</code> was started.</p>`,
     run: async () => {
       await post(`/tasks/${segments(task)}/resume-queue`);
       say('They have an environment again, and start when it is their turn.');

@@ -1,6 +1,7 @@
 // Requests to the interface, as this page, and errors as the server words them.
 import { attempt } from './outstanding.js';
 import { leave, LetOut, signedFetch } from './session.js';
+import { IS_RUNNING, PRINTS_LINK } from './text/at_terminal.js';
 import { stepInWords } from './text/next_steps.js';
 
 const BASE = '/api/v1';
@@ -70,12 +71,11 @@ export const onUnreachable = (tell) => watchers.add(tell);
  */
 function unanswered(error) {
   if (error instanceof LetOut) {
-    const hint = 'agentctl serve --link prints a link';
-    return new Refusal(0, { detail: 'this page is not let in', hint, name: 'OUT' });
+    return new Refusal(0, { detail: 'this page is not let in', hint: PRINTS_LINK, name: 'OUT' });
   }
   for (const tell of watchers) tell();
   const detail = error.name === 'TimeoutError' ? `the server has not answered within ${LIMIT_MS / 1000} s` : 'the server cannot be reached';
-  return new Refusal(0, { detail, hint: 'is `agentctl serve` still running?', name: 'OFFLINE' });
+  return new Refusal(0, { detail, hint: IS_RUNNING, name: 'OFFLINE' });
 }
 
 /**
@@ -137,12 +137,34 @@ async function send(path, body) {
   return { data: text ? JSON.parse(text) : null, exitCode: Number(response.headers.get('Agentctl-Exit-Code') ?? 0) };
 }
 
+/** What the server says has become of a file since the result was given. */
+const STATE = 'Agentctl-File-State';
+
 /**
  * A file as a blob: a link is not signed.
  * @param {string} path
  */
 export async function getBlob(path, query = {}) {
-  return read((await ask(path, query, { limitMs: Infinity })).blob());
+  const response = await ask(path, query, { limitMs: Infinity });
+  return { blob: await read(response.blob()), state: response.headers.get(STATE) ?? '' };
+}
+
+/**
+ * The beginning of a file, and how large all of it is.
+ * @param {string} path
+ * @param {Query} query
+ * @param {number} most
+ * @param {AbortSignal} signal
+ */
+export async function getBeginning(path, query, most, signal) {
+  const response = await ask(path, query, { signal, headers: { Range: `bytes=0-${most - 1}` } }).catch((error) => {
+    if (error.status === 416) return null; // Of an empty file there is no first byte.
+    throw error;
+  });
+  if (!response) return { data: new Uint8Array(), size: 0, state: '' };
+  const data = new Uint8Array(await read(response.arrayBuffer()));
+  const size = Number(response.headers.get('Content-Range')?.split('/')[1] ?? data.length);
+  return { data, size, state: response.headers.get(STATE) ?? '' };
 }
 
 export async function logout() {

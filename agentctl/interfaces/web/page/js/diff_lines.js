@@ -33,7 +33,7 @@ const SAID = /^(similarity|rename |(new|deleted) file mode 100644)/;
 
 /**
  * @param {{ file: DiffFile, stat?: Sent.ChangedFile, context: Context, fold?: boolean, view: string,
- *   setOpen: (isOpen: boolean) => void, setViewed: (isViewed: boolean) => void }} props `view`: as `viewOf` has it
+ *   setOpen: (isOpen: boolean) => void, setViewed?: (isViewed: boolean) => void }} props `view`: as `viewOf` has it
  */
 export function FileDiff({ file, stat, context, fold, view, setOpen, setViewed }) {
   const total = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
@@ -51,7 +51,7 @@ export function FileDiff({ file, stat, context, fold, view, setOpen, setViewed }
       <span class="path foreign">${file.oldPath && file.oldPath !== file.path ? `${plain(file.oldPath)} → ` : ''}${plain(file.path)}</span></button>
       <${Numbers} added=${stat ? stat.added : file.added} removed=${stat ? stat.removed : file.removed} />
       ${view === 'changed' && html`<span class="tag blocked">changed since</span>`}
-      <label class="check viewed"><input type="checkbox" checked=${view === 'viewed'} aria-label=${`${plain(file.path)} is viewed`} onChange=${(event) => setViewed(event.target.checked)} /><span>Viewed</span></label></h2>
+      ${setViewed && html`<label class="check viewed"><input type="checkbox" checked=${view === 'viewed'} aria-label=${`${plain(file.path)} is viewed`} onChange=${(event) => setViewed(event.target.checked)} /><span>Viewed</span></label>`}</h2>
     ${isOpen && html`<div class="code" onScroll=${noteAside}>
       ${file.notes.filter((note) => !SAID.test(note)).map((note) => html`<p class="quiet note foreign" key=${note}>${plain(note)}</p>`)}
       ${shown.map(({ hunk, lines }, at) => html`<${HunkLines} key=${at} heading=${hunk.heading} lines=${lines} path=${file.path} context=${context} />`)}

@@ -9,6 +9,7 @@ import { Foreign, Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { fleet, say, useTopics } from './store.js';
+import { trusts } from './text/at_terminal.js';
 import { TERMINAL } from './words.js';
 
 /** @import { Form } from './dispatch_order.js' */
@@ -159,7 +160,7 @@ export function Dispatch({ close, task: first }) {
         ${tasks.map((one) => html`<option key=${one.taskId} value=${one.taskId}>${plain(one.taskId)}${one.title && one.title !== one.taskId ? ` · ${plain(one.title).slice(0, 60)}` : ''}</option>`)}
       </select></label>
     </div>
-    ${agent?.description && html`<p class="hint"><${Foreign} text=${agent.description} />${agent.usable ? '' : ' It has to be trusted first: agentctl trust'}</p>`}
+    ${agent?.description && html`<p class="hint"><${Foreign} text=${agent.description} />${agent.usable ? '' : ` It has to be trusted first. ${trusts(agent.source ?? '')}`}</p>`}
     ${known === NEW_TASK && field('title', 'Title of the new task', { placeholder: titleFor(form), autocapitalize: 'sentences' })}
     ${isCommand
       ? html`<label class="field" key="command"><span>Command</span><textarea name="command" autofocus class="commandline" rows="2" value=${form.command} onInput=${(event) => set('command', event.target.value)} placeholder="make test | tee log"

@@ -246,7 +246,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
   useScrollKeys(toLast, { first: toFirst, wrap: toggleWrap, mark, filter: () => field.current?.select() });
   const download = async () => {
     try {
-      const blob = await getBlob(`${path}/${segments(stream)}`);
+      const { blob } = await getBlob(`${path}/${segments(stream)}`);
       const link = document.createElement('a');
       link.href = URL.createObjectURL(blob);
       link.download = `${instance}.${stream}.log`;

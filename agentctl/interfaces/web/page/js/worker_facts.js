@@ -4,7 +4,7 @@ import { get, workerPath } from './api.js';
 import { html } from './dom.js';
 import { Markdown, SourceSwitch, useSource } from './markdown_view.js';
 import { Command, Foreign, Loading, NotYet, Problem, useFetched } from './pieces.js';
-import { FileButton } from './result_files.js';
+import { ResultFile } from './result_files.js';
 import { workerHref } from './router.js';
 import { distinct, oneLine, plain, plainLines } from './safe_text.js';
 import { about, isLive } from './store.js';
@@ -44,7 +44,7 @@ export function ResultTab({ task, instance, worker }) {
     ${data.text ? html`<section><h2>${isOutput ? 'Output' : 'Answer'}</h2><div class=${`answer${isOutput ? ' pre foreign mono' : ''}`}>${isOutput ? plainLines(data.text) : written(data.text)}</div>
       ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && !data.lastLines && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
     <${LastLines} lines=${data.lastLines} without=${data.source} task=${task} instance=${instance} />
-    ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${Command} text=${one.path} /> <span class="quiet">${bytes(one.size)}</span> <${FileButton} task=${task} instance=${instance} path=${one.path} /></li>`)}</ul></section>`}
+    ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${ResultFile} task=${task} instance=${instance} file=${one} /></li>`)}</ul></section>`}
     ${data.worktree && html`<section><h2>Worktree</h2><${Worktree} worktree=${data.worktree} task=${task} instance=${instance} again=${again} live=${live} /></section>`}
   </div>`;
 }

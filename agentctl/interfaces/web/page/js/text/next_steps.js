@@ -1,6 +1,8 @@
 // The next step of what the server refused, in words and links of the page: the server names a step, and not only how a
 // program would take it (interfaces/web/next_requests.py).
 
+import { trusts } from './at_terminal.js';
+
 /** @typedef {{ href: string, text: string }} Link */
 /** @typedef {{ step: string, of: string, task: string, words: string }} Step */
 
@@ -48,7 +50,7 @@ export const STEPS = {
   spawn: () => ({ text: 'n starts one.' }),
   tasks: () => ({ link: TREE }),
   use: (_task, of) => ({ text: 'Choose another id.', link: of ? { href: hrefOf('tasks', of), text: `The task ${of}` } : undefined }),
-  trust: (_task, of) => ({ text: `Look at it, then trust it in a terminal: agentctl trust ${of}` }),
+  trust: (_task, of) => ({ text: trusts(of) }),
   'ask a person': () => ({ link: { href: '/', text: 'What is open' } }),
   deny: () => ({ link: { href: '/', text: 'What is open' } }),
   logs: at('logs', 'The output of'),
@@ -84,7 +86,9 @@ export function stepInWords({ hint, steps }, path = '') {
   if (!steps) return { text: hint ?? '' };
   const [, task] = path.match(/^\/tasks\/([^/]+)/) ?? [];
   const here = task ? decodeURIComponent(task) : '';
-  const found = steps.map((one) => (one.step ? STEPS[one.step]?.(one.task || here, one.of) ?? {} : { text: one.words }));
+  const found = steps.map((one) => (
+    one.step ? STEPS[one.step]?.(one.task || here, one.of) ?? {} : { text: one.words }
+  ));
   const link = found.find((one) => one.link)?.link;
   const others = found.map((one) => one.text ?? (one.link === link ? '' : one.link?.text));
   return { text: others.filter(Boolean).join('; '), link };
