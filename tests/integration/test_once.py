@@ -222,7 +222,7 @@ def test_a_subtask_is_begun_once(above: Task) -> None:
         (("other", ": look", "--intent", "echo that"), "agent and intent"),
         (("shell", ": look", "--intent", "echo it", "--cwd", "/"), "cwd"),
     ):
-        refused = once("subtask", *words, "--key", "k", code=8)
+        refused = once("subtask", *words, "--task", "t1", "--key", "k", code=8)
         assert f"the key 'k' has made the sub-task look already, and that request differs in {what}" in refused.err
         assert follow(refused, "agentctl use look").code == 0
     assert "differs in what it asks for" in once("spawn", "--key", "k", "--task", "t1", "--", "true", code=8).err

@@ -5,5 +5,6 @@
 `admission`), and goes to the queue.
 
 Doors: `spawning`, `interruption`, `spare_shims`, `requests`, `options`, `batch`, `new_task`, `from_template`,
-`permissions`, `continuation`, `obeyed`, `requeuing`, `again`, `placing`, `on_node`, `request_keys`, `task_keys`.
+`permissions`, `continuation`, `obeyed`, `requeuing`, `again`, `placing`, `on_node`, `request_keys`, `task_keys`,
+`key_records`.
 """

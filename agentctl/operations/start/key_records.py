@@ -1,13 +1,20 @@
-"""The records of keys: a file for each, which says for which request a key is, and where what it did can be found."""
+"""The records of keys: a file for each, which says for which request a key is, and where what it did can be found.
+
+A task that has a key is found here, too: its own folder says which.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.files import file_text, read_json, to_json, write_whole
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.domain.names import check_name
 from agentctl.domain.same_request import KIND
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.ownership import is_own
 
 
 def digest_of_key(key: str) -> str:
@@ -37,3 +44,25 @@ def differing_words(differing: Sequence[str]) -> str:
         return "what it asks for"
     *first, last = differing
     return f"{', '.join(first)} and {last}" if first else last
+
+
+class Made(NamedTuple):
+    """A task that was made, now or by an earlier request with the same key."""
+
+    task: TaskDir
+    reused: bool = False
+
+
+def task_of_key(root: Root, key: str, record: Mapping[str, Any]) -> TaskDir | None:
+    """Return the task that a key has made, by the record of the key; None where there is none, or no more."""
+    if record.get("taskId") is None:
+        return None
+    task = root.task(check_name(str(record["taskId"]), "the task of a key"))
+    is_made_by_it = task.exists and is_own(task) and file_text(task.made_by, "ascii") == digest_of_key(key)
+    return task if is_made_by_it else None
+
+
+def note_task(keys: FilePath, key: str, task: TaskDir, said: Mapping[str, str]) -> None:
+    """Note in a task which key makes it, and among the keys which task that is; the caller has their lock."""
+    write_whole(task.made_by, digest_of_key(key).encode())  # A later task of that name has none.
+    keep_record(keys, key, {"taskId": task.id, "request": said})

@@ -22,10 +22,17 @@ from agentctl.domain.same_request import differing_parts, digests_of
 from agentctl.domain.states import Status
 from agentctl.errors import Conflict, Next, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.start.key_records import differing_words, digest_of_key, keep_record, record_of_key
+from agentctl.operations.start.key_records import (
+    Made,
+    differing_words,
+    digest_of_key,
+    keep_record,
+    note_task,
+    record_of_key,
+    task_of_key,
+)
 from agentctl.operations.start.options import OF_AGENTS, OF_WORKERS
 from agentctl.operations.start.requests import Spawned, SpawnRequest, check_key
-from agentctl.operations.start.task_keys import Made, note_task, task_of_key
 from agentctl.operations.where.locating import is_in_log
 from agentctl.operations.where.tries_in_log import tries_of
 from agentctl.supervision import failpoints
@@ -45,7 +52,7 @@ class _Done(NamedTuple):
 
     kind: str
     words: str
-    #: The task of what it has done, and the worker; a sub-task is none.
+    #: The task in which it has done that, or which it has made; and the worker, unless it has made a task.
     task_id: str
     instance: str = ""
     #: Of a message.

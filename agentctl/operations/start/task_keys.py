@@ -6,31 +6,19 @@ The task is proved by its own folder, which names the key; the file in `keys/` o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from agentctl.adapters.files import file_text, make_folder, write_whole
-from agentctl.adapters.paths import FilePath
+from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.domain.names import check_name
 from agentctl.domain.same_request import differing_parts
 from agentctl.errors import Conflict, Next
-from agentctl.lean import NamedTuple
-from agentctl.operations.start.key_records import differing_words, digest_of_key, keep_record, record_of_key
+from agentctl.operations.start.key_records import Made, differing_words, note_task, record_of_key, task_of_key
 from agentctl.operations.start.requests import check_key
-from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.root_lock import root_locked
 from agentctl.supervision import failpoints
 
 TASK = "task"
 #: Notes the folder of a task that is being made; called before it is a task.
 Note = Callable[[TaskDir], None]
-
-
-class Made(NamedTuple):
-    """A task that was made, now or by an earlier request with the same key."""
-
-    task: TaskDir
-    reused: bool = False
 
 
 def make_task_once(root: Root, key: str | None, said: Mapping[str, str], make: Callable[[Note], TaskDir]) -> Made:
@@ -69,18 +57,3 @@ def make_task_once(root: Root, key: str | None, said: Mapping[str, str], make: C
             failpoints.reached("new.after-key")
 
         return Made(make(note))
-
-
-def task_of_key(root: Root, key: str, record: Mapping[str, Any]) -> TaskDir | None:
-    """Return the task that a key has made, by the record of the key; None where there is none, or no more."""
-    if record.get("taskId") is None:
-        return None
-    task = root.task(check_name(str(record["taskId"]), "the task of a key"))
-    is_made_by_it = task.exists and is_own(task) and file_text(task.made_by, "ascii") == digest_of_key(key)
-    return task if is_made_by_it else None
-
-
-def note_task(keys: FilePath, key: str, task: TaskDir, said: Mapping[str, str]) -> None:
-    """Note in a task which key makes it, and among the keys which task that is; the caller has their lock."""
-    write_whole(task.made_by, digest_of_key(key).encode())  # A later task of that name has none.
-    keep_record(keys, key, {"taskId": task.id, "request": said})

@@ -34,9 +34,10 @@ from agentctl.interfaces.commands.start.spawn import spawned_line
 from agentctl.interfaces.words.outline import fields
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.tasks import list_tasks
+from agentctl.operations.start.key_records import Made
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
-from agentctl.operations.start.task_keys import TASK, Made, Note, make_task_once
+from agentctl.operations.start.task_keys import TASK, Note, make_task_once
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.chosen_task import ENVIRONMENT, FOLDER, TERMINAL
 from agentctl.operations.where.command_lines import command_line
