@@ -15,12 +15,24 @@ def button_origins() -> frozenset[str]:
         targets = section(NOTIFY).targets.values()
     except (AgentctlError, OSError):
         return frozenset()
-    return frozenset(_origin_of(one.url) for one in targets if one.type == NTFY and one.buttons)
+    pages = (_origin_of(one.url) for one in targets if one.type == NTFY and one.buttons)
+    return frozenset(page for page in pages if page is not None)
 
 
-def _origin_of(url: str) -> str:
-    parts = urlsplit(url.lower())
+def _origin_of(url: str) -> str | None:
+    """Return the origin of a page as browsers send it; None where no page can be.
+
+    >>> _origin_of("https://ntfy.example:443/mine"), _origin_of("http://[::1]:8080"), _origin_of("http://x:99999")
+    ('https://ntfy.example', 'http://[::1]:8080', None)
+    >>> _origin_of("http://[::1") is None
+    True
+    """
+    try:
+        parts = urlsplit(url.lower())
+        given = parts.port
+    except ValueError:  # A bracket that is never closed; a port over 65535, or no number.
+        return None
     usual = {"http": 80, "https": 443}.get(parts.scheme)
-    port = "" if parts.port in (None, usual) else f":{parts.port}"
+    port = "" if given in (None, usual) else f":{given}"
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}{port}"
