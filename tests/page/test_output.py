@@ -141,7 +141,11 @@ def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> Non
     last = output(page).get_by_text("step 00019999 of the build")
     expect(last).to_be_in_viewport()
     held: list[Route] = []
-    page.route("**/logs?**from=0**", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/logs?**from=0**", hold)
     page.keyboard.press("g")
     wait_until(lambda: page.evaluate("1") and held, what="the question for the beginning")
     page.keyboard.press("G")

@@ -346,7 +346,11 @@ def test_a_slow_first_answer_is_waited_for(task: Task, visit: Visit, playing: Ca
     ends()
     page = visit.open("/")
     held: list[Route] = []
-    page.route("**/activity?**", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/activity?**", hold)
     page.evaluate("history.pushState({}, '', '/tasks/t1/workers/a'); dispatchEvent(new PopStateEvent('popstate'))")
     # Longer than between two looks for what is new.
     page.wait_for_function("(began) => performance.now() - began > 2500", arg=page.evaluate("performance.now()"))
