@@ -1,4 +1,4 @@
-"""At stake: a person looks at what a result names, in the page: as far as it is safe, and as it was when it was named."""
+"""At stake: in the page a person looks at what a result names: as far as it is safe, and as it was when named."""
 
 from __future__ import annotations
 
