@@ -85,6 +85,7 @@ def test_axe_finds_nothing(task: Task, tmp_path: Path, visiting: Callable[..., V
         visit.go(path)
         shown(page)
         checker.look(path)
+    unfolded(visit, checker)
     opened(visit, checker)
     commented(visit, checker)
     marked(visit, checker)
@@ -106,6 +107,21 @@ def test_axe_finds_nothing(task: Task, tmp_path: Path, visiting: Callable[..., V
     expect(page.get_by_role("banner")).to_contain_text("offline")
     checker.look("offline")
     assert checker.found == []
+
+
+def unfolded(visit: Visit, checker: Checker) -> None:
+    """Look at the list with every group unfolded, and at the raw output and arguments."""
+    page = visit.go("/")
+    folded = page.get_by_role("heading", level=2).get_by_role("button", expanded=False)
+    expect(folded.first).to_be_attached()
+    folded.evaluate_all("(all) => all.forEach((one) => one.click())")
+    checker.look("all groups")
+    visit.go("/tasks/t1/workers/permit")
+    page.get_by_role("button", name="Raw arguments").click()
+    checker.look("raw arguments")
+    visit.go("/tasks/t1/workers/prints/output")
+    page.get_by_role("button", name="Raw", exact=True).click()
+    checker.look("raw output")
 
 
 def opened(visit: Visit, checker: Checker) -> None:

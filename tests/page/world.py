@@ -51,6 +51,11 @@ def populate(task: Task, folder: Path) -> None:
           "--worktree", name="overlaps")  # fmt: skip
     ends("overlaps")
     spawn(worker("exits", 0), "--wait", name="completed")
+    Path("report.md").write_text("# found", encoding="ascii")
+    spawn(["agentctl", "report", "result", "--file", "report.md"], "--wait", name="told")
+    bar = r"printf '\r\033[K\033[36m%d\033[0m of 3' 1 2 3"
+    spawn(["sh", "-c", rf"{bar}; printf '\033[31merror\033[0m no such file\n' >&2; exit 1"], "--wait", name="prints",
+          check=False)  # fmt: skip
     spawn(["sh", "-c", "seq 300; echo to stderr >&2; exec sleep 600"], name="running")
     agent(plays(folder, _EDITS + "me.waiting['hang'] = 'hang'\n"), name="agent")
     spawn(["true"], "--queue", "--after", "running", name="queued")
@@ -74,6 +79,9 @@ def views() -> list[str]:
         "/", "/tree", "/search", "/search?q=createSession", "/search?q=nothing-has-this", "/nothing/here",
         *(f"/tasks/t1/{tab}".rstrip("/") for tab in TASK_TABS), "/tasks/other",
         *(f"/tasks/t1/workers/reviewed/{tab}" for tab in WORKER_TABS),
+        "/tasks/t1/workers/told/result", "/tasks/t1/workers/prints/why", "/tasks/t1/workers/prints/output",
+        "/tasks/t1/workers/prints/output?stream=both", "/tasks/t1/workers/running/output?stream=stdout&find=12",
+        "/tasks/t1/workers/reviewed/transcript?at=0&find=form", "/tasks/t1/workers/asks/questions",
         "/tasks/t1/workers/agent", "/tasks/t1/workers/running", "/tasks/t1/workers/permit", "/tasks/t1/workers/asks",
         "/tasks/t1/workers/writes/why", "/tasks/t1/workers/queued/why", "/tasks/t1/workers/nobody",
     ]  # fmt: skip

@@ -43,8 +43,8 @@ export function LastLines({ lines, without = '', task, instance, isOther = false
   /** @type {Array<['stderr' | 'stdout', string[] | undefined]>} */
   const streams = [['stderr', lines?.stderr], ['stdout', lines?.stdout]];
   return streams.map(([stream, said]) => said && stream !== without && html`<section key=${stream} class="last-lines">
-    <div class="stream-head"><h3>The end of ${isOther ? html`<${Foreign} text=${instance} />’s` : 'its'} ${stream}</h3>
-    ${isHere && html`<a class="button small" href=${outputHref(task, instance, stream)} aria-label=${`All of ${isOther ? `the ${stream} of ${plain(instance)}` : `its ${stream}`}`}>All of it</a>`}</div>
+    <div class="stream-head"><h2>The end of ${isOther ? html`<${Foreign} text=${instance} />’s` : 'its'} ${stream}</h2>
+    ${isHere && html`<a class="button small" href=${outputHref(task, instance, stream)}>All of it<span class="unseen">: ${stream}${isOther && ` of ${plain(instance)}`}</span></a>`}</div>
     <pre class="preview foreign" tabindex="0" aria-label=${`The end of ${stream} of ${plain(instance)}`}>${plainLines(said.join('\n'))}</pre></section>`);
 }
 
