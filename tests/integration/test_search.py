@@ -109,7 +109,7 @@ def test_lines_for_a_pipe_and_for_a_terminal_and_no_flood(root: Path) -> None:
     assert [row[:3] for row in rows] == [["t1/a", "said", "2026-11-21T23:06:19.122Z"]] * 5 + [
         ["t1/b", "said", "2026-11-21T23:06:19.122Z"]
     ]
-    assert done.err == "t1/a: 7 more (--most 12 prints them)\n"
+    assert done.err == "t1/a: 7 more lines (--most 12 prints them)\n"
     for row in rows:
         assert "\x1b" not in row[3]
         assert 80 < len(row[3]) < 130

@@ -34,9 +34,11 @@ Beep \x07\x1b]8;;http://evil.example\x1b\\\\click\x1b]8;;\x1b\\\\ \u202etxt.exe
 OLD = "spec:\n  replicas: 2\n  memory: 512Mi\n"
 NEW = "spec:\n  replicas: 3\n  memory: 1Gi\n"
 SCRIPT = """
+RETURNED = {{"Bash": "\\rtested 1 of 2\\r\\x1b[Ktested 2 of 2\\n\\x1b[31m1 failed\\x1b[m\\n"}}
+
 def call(number, name, **arguments):
     me.assistant({{"type": "tool_use", "id": f"call-{{number}}", "name": name, "input": arguments}})
-    result = {{"type": "tool_result", "tool_use_id": f"call-{{number}}", "content": "done"}}
+    result = {{"type": "tool_result", "tool_use_id": f"call-{{number}}", "content": RETURNED.get(name, "done")}}
     say(type="user", message={{"role": "user", "content": [result]}}, parent_tool_use_id=None, session_id=me.session)
 
 for number in range(14):
@@ -85,6 +87,8 @@ def test_a_person_sees_what_an_edit_would_do_and_reads_what_the_agent_says(width
         window.shows("1 transcript", "What I found")
         window.press("g")
         window.shows("Read 14 files: src/file0.py", "$ make test", "# Try it", "[x] Look", "[ ] Mend")
+        window.shows("tested 2 of 2", "1 failed")
+        assert not re.search(r"tested 1 of 2|x1b\[", window.text())
         window.press("5")
         window.shows(
             "What I found", "• [x] a.py is wrong, see the docs (docs.example.org)", "<b>this</b>", "a.py     12"

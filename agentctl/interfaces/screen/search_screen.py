@@ -19,7 +19,7 @@ from agentctl.domain.text.plaintext import whole
 from agentctl.domain.text.textquery import TextQuery, terms_of
 from agentctl.errors import UsageError
 from agentctl.interfaces.screen.acting.commands import error_line
-from agentctl.interfaces.words.search import hit_line, more_line
+from agentctl.interfaces.words.search import found_words, hit_line, more_line
 from agentctl.operations.show.searching import MOST_COUNTED, Hit, Search
 
 #: More hits than these are not shown: nobody reads them, and a better word finds fewer.
@@ -96,8 +96,8 @@ class SearchScreen(Screen[None]):
         except Exception as error:  # noqa: BLE001 - whatever it is, the screen says it
             said = error_line(error)
         if not self._over.is_set():
-            count = sum(not hit.more for hit in self._hits)
-            self.app.call_from_thread(self._say, said or (f"{count:,} found" if count else "nothing was found"))
+            found = found_words(self._hits) if self._hits else "nothing was found"
+            self.app.call_from_thread(self._say, said or found)
 
     def _add(self, hit: Hit) -> None:
         self._hits.append(hit)

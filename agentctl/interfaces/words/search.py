@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.words.value_words import local_time
 from agentctl.lean import TYPE_CHECKING
@@ -30,6 +32,23 @@ def hit_line(hit: Hit) -> str:
 
 
 def more_line(hit: Hit, most_counted: int) -> str:
-    """Return how many hits of a worker were left out."""
-    count = f"{hit.more} or more" if hit.more >= most_counted else str(hit.more)
-    return f"{hit_of(hit)}: {count} more"
+    """Return how many lines of a worker were left out."""
+    count = f"{hit.more:,} or more" if hit.more >= most_counted else f"{hit.more:,}"
+    return f"{hit_of(hit)}: {count} more {'line' if hit.more == 1 else 'lines'}"
+
+
+def found_words(hits: Iterable[Hit]) -> str:
+    """Return what was found, as the page says it: `37 lines in 4 workers`. The title of a task is a line of it."""
+    lines, workers, tasks = 0, set(), set()
+    for hit in hits:
+        lines += hit.more or 1
+        if hit.instance is None:
+            tasks.add(hit.task_id)
+        else:
+            workers.add((hit.task_id, hit.instance))
+    places = [_counted(len(one), noun) for one, noun in ((workers, "worker"), (tasks, "task")) if one]
+    return f"{_counted(lines, 'line')} in {' and '.join(places)}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -7,6 +7,7 @@ from itertools import chain
 
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
+from agentctl.domain.text.terminal_output import rows_of_text
 from agentctl.interfaces.words.activity import entry_indent, paragraph, said_by, short_line, string
 from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_lines
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
@@ -23,7 +24,8 @@ def entry_lines(entry: TranscriptEntry, width: int) -> list[SpanLine]:
     before = entry_indent(entry)
     spans = _drawn(entry, max(width - len(before), 20))
     if spans is None:
-        return [SpanLine((safe_span(line),), len(before)) for line in paragraph(entry).removesuffix("\n").split("\n")]
+        words = paragraph(_as_printed(entry)).removesuffix("\n")
+        return [SpanLine((safe_span(line),), len(before)) for line in words.split("\n")]
     blank = TextSpan(" " * len(before))
     return [
         SpanLine(joined_spans((blank if place else TextSpan(before), *line.spans)), len(before) + line.hang)
@@ -31,6 +33,20 @@ def entry_lines(entry: TranscriptEntry, width: int) -> list[SpanLine]:
         else line
         for place, line in enumerate(spans)
     ]
+
+
+def _as_printed(entry: TranscriptEntry) -> TranscriptEntry:
+    """Return an entry in which what a call has returned is as a terminal would show it."""
+    text = entry.fields.get("text")
+    if entry.kind != RowType.TOOL or not isinstance(text, str):
+        return entry
+    rows: list[str] = []
+    for row in rows_of_text(text):
+        if row.is_continued and rows:
+            rows[-1] += row.text
+        else:
+            rows.append(row.text)
+    return entry._replace(fields={**entry.fields, "text": "\n".join(rows)})
 
 
 def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
