@@ -102,7 +102,7 @@ def test_a_failure_in_another_task_is_told_with_its_last_lines_and_the_way_there
     page = visit.open("/tasks/t1/workers/top/why")
 
     expect(page.get_by_label("The end of stderr of shell-1")).to_have_text(REASON)
-    page.get_by_role("link", name="All of the stderr of shell-1").click()
+    page.get_by_role("link", name="All of it: stderr of shell-1").click()
     expect(page).to_have_url(re.compile(r"/tasks/look/workers/shell-1/output\?stream=stderr$"))
     expect(page.locator(".worker-body")).to_contain_text(REASON)
 
