@@ -550,6 +550,7 @@ def test_a_cancel_takes_it_out_of_the_queue_of_an_engine_that_is_busy_at_first(w
 
 
 @pytest.mark.slow
+@pytest.mark.follows("worker_programs/on_node/verdicts.Verdicts.left_behind: agentctl doctor --runner --fix")
 def test_one_that_its_engine_does_not_let_go_is_told_with_what_ends_it(waiting: Path) -> None:
     task = queued(waiting)
     busy = waiting.parent / "busy"

@@ -23,12 +23,12 @@ export const argumentName = (key) => (/^[^\W\d][\w.-]*$/.test(key) ? key : JSON.
 /**
  * A call by its look: what nobody would see is spelled out.
  * @param {{ look: Look, isAsked?: boolean }} props `isAsked`: it may be allowed by this look, so all of it is there,
- *   and in one colour: code may look like a comment, and run
+ *   and in one colour: code may look like a comment, and run; and what the agent calls it is told as its own words
  */
 export function CallLook({ look, isAsked = false }) {
   const { kind, title, command, changes = [], todos = [], rest } = look;
   return html`<div class="call-look">
-    ${title && html`<p class="call-title foreign">${distinct(title)}</p>`}
+    ${title && html`<p class="call-title foreign">${isAsked && 'In its own words: '}${distinct(title)}</p>`}
     ${command !== undefined && html`<${CommandLine} command=${command} isAsked=${isAsked} />`}
     ${changes.map((change, at) => html`<${Change} key=${at} change=${change} isAsked=${isAsked} />`)}
     ${todos.length > 0 && html`<${Todos} todos=${todos} />`}
