@@ -74,12 +74,13 @@ def test_a_hit_in_a_transcript_is_marked_and_in_sight(
     agent(plays(tmp_path, _SCRIPT + "me.answer('The elm is an answer.')\n"), name="a")
     ends("a")
     visit = visiting(viewport=size)
+    page = visit.page
     hits = {
-        "cedar": ("cedar", "cedar"), "birch": ("birch",), "maple": ("maple", "maple"), "juniper": ("juniper", "juniper"),
-        "acacia": ("acacia",),
+        "cedar": ("cedar", "cedar"), "birch": ("birch",), "maple": ("maple", "maple"),
+        "juniper": ("juniper", "juniper"), "acacia": ("acacia",),
     }  # fmt: skip
     for word, texts in hits.items():
-        page = visit.open(f"/search?q={word}")
+        visit.open(f"/search?q={word}")
         page.get_by_role("listitem").get_by_role("link").first.click()
         expect(page).to_have_url(re.compile(rf"/transcript\?at=[0-9]+&find={word}$"))
         marked(page, *texts)

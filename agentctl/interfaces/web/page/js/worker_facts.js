@@ -119,7 +119,7 @@ export function DetailsTab({ task, instance, worker }) {
 }
 
 /**
- * What a worker is, without what stands above it. What an agent was told is no command.
+ * What a worker is, without what stands above it. The words of an agent's command are its prompt.
  * @param {Sent.Shown} data
  */
 const ofWorker = ({ folder: _, ...data }) => Object.fromEntries(Object.entries(data).map(([key, value]) => [
