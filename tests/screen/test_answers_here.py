@@ -84,6 +84,31 @@ def test_the_simplest_session_is_one_command_and_a_digit(root: Path, window: Win
     assert said(Task(root / "tasks" / "t1"), "a") == "got y\n"
 
 
+def test_what_an_agent_asks_is_drawn_and_looks_like_no_answer(window: Window) -> None:
+    task = new_task()
+    text = "## Which *one*?\n\n- `rm -r` [docs](https://docs.example.org/x)\n\n1  One, which is safe"
+    spawn(worker("asks", *TWO, text), name="a")
+    task.has("agent.blocked", "a")
+    window.waits("wait", "a")
+    window.shows("| │ Which one?"[2:], "│ • rm -r docs (docs.example.org)", "│ 1  One, which is safe", "1  One")
+    assert "##" not in window.text()
+    assert "\x1b[1mWhich" in window.text(styled=True)
+    window.until(lambda: window.last_prompt() == "answer to a:", "the prompt")
+    window.enter("")
+    window.press("C-c")
+    window.shows("code=130")
+    for options, shown, hidden in (
+        ([], "| Which one?", "##"),
+        (["--plain"], "| ## Which *one*?", "• rm"),
+    ):
+        window.waits("answer", "a", *options)
+        window.shows(shown, "One, which is safe", "x  One", "your answer:")
+        assert hidden not in window.text()
+        assert [row for row in window.rows() if row.startswith("    1")] == []
+        window.press("C-c")
+        window.shows("code=")
+
+
 def test_two_ask_in_turn_and_an_end_goes_above_what_is_being_typed(window: Window, tmp_path: Path) -> None:
     task = new_task()
     spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="c")

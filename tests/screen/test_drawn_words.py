@@ -33,17 +33,17 @@ Beep \x07\x1b]8;;http://evil.example\x1b\\\\click\x1b]8;;\x1b\\\\ \u202etxt.exe
 """
 OLD = "spec:\n  replicas: 2\n  memory: 512Mi\n"
 NEW = "spec:\n  replicas: 3\n  memory: 1Gi\n"
+#: What a command returned: a progress bar, a find with colours, a link.
+PRINTED = "1 %\r100 %\n\x1b[31m\x1b[Kold\x1b[m\x1b[K = 25; \x1b]8;;http://evil.example\x07link\x1b]8;;\x07\n"
 SCRIPT = """
-RETURNED = {{"Bash": "\\rtested 1 of 2\\r\\x1b[Ktested 2 of 2\\n\\x1b[31m1 failed\\x1b[m\\n"}}
-
-def call(number, name, **arguments):
+def call(number, name, returns="done", **arguments):
     me.assistant({{"type": "tool_use", "id": f"call-{{number}}", "name": name, "input": arguments}})
-    result = {{"type": "tool_result", "tool_use_id": f"call-{{number}}", "content": RETURNED.get(name, "done")}}
+    result = {{"type": "tool_result", "tool_use_id": f"call-{{number}}", "content": returns}}
     say(type="user", message={{"role": "user", "content": [result]}}, parent_tool_use_id=None, session_id=me.session)
 
 for number in range(14):
     call(number, "Read", file_path=f"src/file{{number}}.py")
-call(20, "Bash", command="make test", description="Try it")
+call(20, "Bash", {printed!r}, command="make test", description="Try it")
 call(21, "TodoWrite", todos=[{{"content": "Look", "status": "completed"}}, {{"content": "Mend", "status": "pending"}}])
 edit = {{"file_path": "config/production.yaml", "old_string": {old!r}, "new_string": {new!r}}}
 me.ask("Edit", edit, lambda answer: me.answer({said!r} if answer["behavior"] == "allow" else "denied"))
@@ -53,7 +53,7 @@ me.ask("Edit", edit, lambda answer: me.answer({said!r} if answer["behavior"] == 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     found = agent_world(tmp_path, monkeypatch)
-    agent(plays(tmp_path, SCRIPT.format(old=OLD, new=NEW, said=SAID)))
+    agent(plays(tmp_path, SCRIPT.format(old=OLD, new=NEW, said=SAID, printed=PRINTED)))
     blocked()
     return found
 
@@ -87,8 +87,9 @@ def test_a_person_sees_what_an_edit_would_do_and_reads_what_the_agent_says(width
         window.shows("1 transcript", "What I found")
         window.press("g")
         window.shows("Read 14 files: src/file0.py", "$ make test", "# Try it", "[x] Look", "[ ] Mend")
-        window.shows("tested 2 of 2", "1 failed")
-        assert not re.search(r"tested 1 of 2|x1b\[", window.text())
+        window.shows("100 %", "old = 25; link")
+        assert is_coloured(window, "old = 25", "old")
+        assert [window.row_of(text).strip() for text in ("100 %", "old = 25")] == ["100 %", "old = 25; link"]
         window.press("5")
         window.shows(
             "What I found", "• [x] a.py is wrong, see the docs (docs.example.org)", "<b>this</b>", "a.py     12"
@@ -130,7 +131,8 @@ def test_result_and_logs_draw_markdown_at_a_terminal_and_give_its_source_to_a_pi
         assert not re.search("\x1b]|https:", window.text(styled=True))
         window.write(f"clear; {' '.join(PROGRAM)} logs a")
         window.press("Enter")
-        window.shows("$ make test", "+   replicas: 3", "• [x] a.py is wrong")
+        window.shows("$ make test", "100 %", "old = 25; link", "+   replicas: 3", "• [x] a.py is wrong")
+        assert is_coloured(window, "old = 25", "old")
         window.write(f"clear; {' '.join(PROGRAM)} watch a")
         window.press("Enter")
         window.shows("$ make test", "+   replicas: 3", "• [x] a.py is wrong", "a completed")

@@ -20,7 +20,7 @@ _LONGEST = 100
 _STEP = "  "
 _DEEPEST_INDENT, _DEEPEST_PARAGRAPH = 30, 20
 #: How much of a tool's result is shown; `activity --json` has all of it.
-_MOST_LINES, _MOST_CHARACTERS = 20, 4000
+RETURNED_LINES, RETURNED_CHARACTERS = 20, 4000
 #: The types of rows that are shown in full, and the prefix of each.
 _MARKS = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) ", RowType.QUESTION: "? ", RowType.NOTE: "note: "}
 
@@ -202,14 +202,19 @@ def _speech_lines(entry: TranscriptEntry, mark: str) -> Iterator[str]:
 
 def _call_lines(entry: TranscriptEntry, by: str) -> Iterator[str]:
     """Yield what was called, and the beginning of its result."""
+    yield f"{by}{call_line(entry)}"
     text = string(entry.fields.get("text"))
+    if entry.ends and entry.kind in (RowType.TOOL, RowType.AGENT) and text:
+        yield from (f"{_STEP}{line}" for line in _cut(text))
+
+
+def call_line(entry: TranscriptEntry) -> str:
+    """Return what was called, and how that ended, without what it returned."""
     is_call = entry.kind in (RowType.TOOL, RowType.AGENT)
     shown = entry.fields if entry.begins else {**entry.fields, "detail": None}
-    call = row_label({**shown, "type": entry.kind, "text": None if is_call else text})
+    call = row_label({**shown, "type": entry.kind, **({"text": None} if is_call else {})})
     badge = f"[{short_line(entry.fields.get('agentType') or 'agent')}] " if entry.kind == RowType.AGENT else ""
-    yield f"{by}{badge}{call} {_status(entry)}".rstrip()
-    if entry.ends and is_call and text:
-        yield from (f"{_STEP}{line}" for line in _cut(text))
+    return f"{badge}{call} {_status(entry)}".rstrip()
 
 
 def _status(entry: TranscriptEntry) -> str:
@@ -220,7 +225,12 @@ def _status(entry: TranscriptEntry) -> str:
 
 
 def _cut(text: str) -> Iterator[str]:
-    lines = plain(text[:_MOST_CHARACTERS], keep="\n\t").rstrip("\n").split("\n")
-    yield from lines[:_MOST_LINES]
-    if len(lines) > _MOST_LINES or len(text) > _MOST_CHARACTERS:
-        yield f"... ({len(text):,} characters)"
+    lines = plain(text[:RETURNED_CHARACTERS], keep="\n\t").rstrip("\n").split("\n")
+    yield from lines[:RETURNED_LINES]
+    if len(lines) > RETURNED_LINES or len(text) > RETURNED_CHARACTERS:
+        yield not_all(text)
+
+
+def not_all(text: str) -> str:
+    """Return what stands behind the beginning of what a call returned."""
+    return f"... ({len(text):,} characters)"

@@ -17,12 +17,12 @@ from agentctl.domain.answers import answer_meant, check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import SETTLES_S, Question
 from agentctl.domain.text.plaintext import plain
-from agentctl.domain.text.terminal_rows import edged_rows
+from agentctl.domain.text.terminal_rows import edged_rows, most_cells
 from agentctl.encoding import typed_in
 from agentctl.errors import AgentctlError, AtTerminal, UsageError
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.surface import TypedLines
-from agentctl.interfaces.commands.parts.question_lines import accepted_line, answer_command, whole_command
+from agentctl.interfaces.commands.parts.question_lines import accepted_line, answer_command, whole_command, written_rows
 from agentctl.interfaces.words.question_pieces import (
     EDGE,
     call_pieces,
@@ -231,7 +231,20 @@ def _key(one: PendingQuestion) -> QuestionKey:
 
 def _rows(asked: OpenQuestion, root: str, width: int, *, is_raw: bool) -> Iterator[str]:
     """Yield the rows that show a question: each fits the terminal, and none can look like the line of somebody else."""
-    for line in "".join(_texts(asked, root, width, is_raw=is_raw)).removesuffix("\n").split("\n"):
+    question = asked.question
+    by = f" ({kind_of_asker(question)})" if question.asked_by else ""
+    what = "asks for permission" if question.is_permission else "asks"
+    yield from _fitting(f"{plain(asked.instance)}{by} of {plain(asked.task_id)} {what}:", width)
+    if question.is_permission:
+        yield from _fitting("".join(text for text, _ in call_pieces(question, width, is_raw=is_raw)), width)
+    else:
+        edge = _as_printed(EDGE)
+        yield from (edge + row for row in written_rows(text_within(question.text), width - most_cells(edge)))
+    yield from _fitting("".join(_below(asked, root, width)), width)
+
+
+def _fitting(text: str, width: int) -> Iterator[str]:
+    for line in text.removesuffix("\n").split("\n"):
         yield from edged_rows(_as_printed(line), "| ", width).split("\n")
 
 
@@ -245,15 +258,9 @@ def _as_printed(line: str) -> str:
     return line
 
 
-def _texts(asked: OpenQuestion, root: str, width: int, *, is_raw: bool) -> Iterator[str]:
+def _below(asked: OpenQuestion, root: str, width: int) -> Iterator[str]:
+    """Yield what stands below what is asked: the answers, and how one is given."""
     question = asked.question
-    by = f" ({kind_of_asker(question)})" if question.asked_by else ""
-    what = "asks for permission" if question.is_permission else "asks"
-    yield f"{plain(asked.instance)}{by} of {plain(asked.task_id)} {what}:\n"
-    if question.is_permission:
-        yield from (text for text, _ in call_pieces(question, width, is_raw=is_raw))
-    else:
-        yield f"{EDGE}{edged_rows(text_within(question.text), EDGE, width)}\n"
     if not seen_of(question).is_whole:
         yield f"  {_hint(asked, root)}\n"
     yield from (text for text, _ in option_pieces(question, width))

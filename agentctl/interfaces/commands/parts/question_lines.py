@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from itertools import chain
+from shutil import get_terminal_size
 
 from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import EVERYTHING, Question, arguments_of, offered, question_within
-from agentctl.domain.text.plaintext import distinct, plain
+from agentctl.domain.text.plaintext import distinct, plain, whole
+from agentctl.domain.text.terminal_rows import edged_rows
+from agentctl.encoding import as_utf8, typed_in
 from agentctl.errors import AtTerminal, Refused, UsageError
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.words.outline import outline
@@ -20,6 +25,10 @@ if TYPE_CHECKING:
 
 ASKER_GONE = "its asker is gone; the answer is kept for when it asks again"
 _PROGRAM = "agentctl"
+#: Before each row of what was asked: no text can look like an answer.
+_EDGE = "    | "
+#: Longer rows nobody likes to read.
+_WIDEST = 120
 
 
 class TypedAnswer(NamedTuple):
@@ -31,23 +40,57 @@ class TypedAnswer(NamedTuple):
     reason: str | None
 
 
-def question_lines(asked: OpenQuestion, host: str | None = None, root: str = "", *, is_raw: bool = False) -> list[str]:
+def question_lines(
+    asked: OpenQuestion, host: str | None = None, root: str = "", *, is_raw: bool = False, is_source: bool = False
+) -> list[str]:
     """Return what a question is, with all of it; of a call, which is allowed by its looks, also what nobody sees.
 
     Args:
         host: Where it is asked; None: here.
         root: As `root_words` returns it.
         is_raw: Of a call its arguments as they are, and not what it would do.
+        is_source: Of a question its words as they were written, and not the Markdown drawn.
     """
-    is_call = asked.question.is_permission
-    return [distinct(line) if is_call else line for line in _paragraph(asked, host, root, is_raw=is_raw)]
+    by = f" ({plain(asked.question.asked_by_type or 'a sub-agent')})" if asked.question.asked_by else ""
+    on = "" if host is None else f" on {plain(host)}"
+    who = plain(f"{asked.instance}{by} in {asked.task_id}{on} asks:")
+    rest = _rest(asked, host, root, is_raw=is_raw)
+    if asked.question.is_permission:
+        return [*map(distinct, chain([f"{who} {plain(asked.question.text)}"], rest))]
+    columns = min(get_terminal_size().columns, _WIDEST)
+    first, *further = written_rows(asked.question.text, columns - len(_EDGE), is_source=is_source)
+    is_short = not further and len(who) + len(first) < columns
+    return [f"{who} {first}", *rest] if is_short else [who, *(f"{_EDGE}{row}" for row in (first, *further)), *rest]
 
 
-def _paragraph(asked: OpenQuestion, host: str | None, root: str, *, is_raw: bool) -> Iterator[str]:
+def written_rows(text: str, width: int, *, is_source: bool = False) -> list[str]:
+    """Return the rows of what an agent has written to a person: Markdown, drawn where they see it at a terminal."""
+    from agentctl.interfaces.words.looks.terminal_styles import markdown_rows  # Mostly nothing is asked.
+
+    has_styles = os.environ.get("TERM", "dumb") != "dumb"
+    rows = [] if is_source else [*markdown_rows(text, width, has_styles=has_styles, has_colours=_has_colours())]
+    if rows and _can_be_typed("".join(rows)):
+        return rows
+    return edged_rows(whole(plain(as_utf8(text), keep="\n\t")).expandtabs(4), "", width).split("\n")
+
+
+def _has_colours() -> bool:
+    return not os.environ.get("NO_COLOR")
+
+
+def _can_be_typed(text: str) -> bool:
+    """Return whether a terminal can print a text, in the locale in which its command was typed."""
+    try:
+        text.encode(typed_in())
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _rest(asked: OpenQuestion, host: str | None, root: str, *, is_raw: bool) -> Iterator[str]:
+    """Yield what belongs to a question: the call, the answers, the command that answers it."""
     one, seen = asked.question, question_within(asked.question, EVERYTHING)
-    by = f" ({plain(one.asked_by_type or 'a sub-agent')})" if one.asked_by else ""
-    on, program = ("", _PROGRAM) if host is None else (f" on {plain(host)}", f"agentctl --host {plain(host)}")
-    yield plain(f"{asked.instance}{by} in {asked.task_id}{on} asks: ") + plain(one.text)
+    program = _PROGRAM if host is None else f"agentctl --host {plain(host)}"
     if one.idle:
         way = f"{program} send {asked.instance} --task {asked.task_id}{root} TEXT"
         yield plain(f"    (it has answered, and is kept: {way}, or --close)")

@@ -16,7 +16,7 @@ from rich.text import Text
 from agentctl.domain.states import HELD
 from agentctl.domain.text.plaintext import plain, shortened_inside
 from agentctl.interfaces.commands.model.command_model import LedCell
-from agentctl.interfaces.words.looks.look import STYLES
+from agentctl.interfaces.words.looks.look import style_of
 from agentctl.interfaces.words.value_words import NOTHING, duration
 from agentctl.interfaces.words.worker import (
     agent_with_policy,
@@ -39,8 +39,8 @@ _COLOURS = {
     "cancelled": "magenta",
     "stranded": "yellow", "held": "yellow",
 }  # fmt: skip
-#: Looks that are not statuses: in pictures of characters, and in what agents say.
-_LOOKS = {"dim": "dim", "bold": "bold", "parked": "magenta", "critical": "bold red", **STYLES}
+#: Looks that are not statuses, in pictures of characters.
+_LOOKS = {"parked": "magenta", "critical": "bold red"}
 _COLOURED = ("status", "state")
 WORKER_HEADS = ("instance", "status", "reason", "time", "progress", "command")
 #: How a worker stands, and why, is never cut.
@@ -275,10 +275,10 @@ def width_of_terminal() -> int:
 
 
 def draw_looks(lines: Iterable[Iterable[tuple[str, str]]]) -> None:
-    """Print lines of (text, look) on stdout; a look is a status, or one of `_LOOKS`."""
+    """Print lines of (text, look) on stdout; a look is a status, one of `_LOOKS`, or a look of `looks/look.py`."""
     console = Console(highlight=False)
     for line in lines:
         text = Text(no_wrap=True, overflow="crop")
         for part, look in line:
-            text.append(part, _LOOKS.get(look) or _COLOURS.get(look, ""))
+            text.append(part, _LOOKS.get(look) or _COLOURS.get(look) or style_of(look))
         console.print(text)

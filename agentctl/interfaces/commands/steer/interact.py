@@ -27,7 +27,7 @@ from agentctl.interfaces.commands.model.command_model import (
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import ANYWHERE, HOSTS, IN_ALL_TASKS
+from agentctl.interfaces.commands.model.parameters import ANYWHERE, HOSTS, IN_ALL_TASKS, PLAIN
 from agentctl.interfaces.commands.parts.question_lines import (
     ASKER_GONE,
     TypedAnswer,
@@ -98,25 +98,34 @@ def _option(text: str) -> tuple[str, str]:
 
 
 def list_questions_command(
-    call: Invocation, *, recursive: bool = False, hosts: str | None = None, raw: bool = False
+    call: Invocation,
+    *,
+    recursive: bool = False,
+    hosts: str | None = None,
+    raw: bool = False,
+    plain_text: bool = False,
 ) -> Showing[Iterable[QuestionRow | HostQuestionRow | FailedHost]]:
     """List the open questions of all tasks.
 
     To a pipe, one line each: task, instance, id, kind, question, then a field ID=LABEL for each option; with --hosts
-    the host comes first.
+    the host comes first. At a terminal what agents wrote is drawn, which is Markdown; --plain has its source.
     """
     if hosts is not None:
-        return (yield from _list_across(call, hosts, recursive=recursive, is_raw=raw))
+        return (yield from _list_across(call, hosts, recursive=recursive, is_raw=raw, is_source=plain_text))
     looked = find_questions_below(call.task()) if recursive else find_questions(call.root(), call.named_task())
     call.warn(looked.warnings)
     found = looked.questions
-    lines = _numbered([question_lines(one, root=root_words(call.root()), is_raw=raw) for one in found])
-    yield Shown([one.to_json() for one in found], map(question_line, found), lambda: lines or [_NONE])
+
+    def lines() -> list[str]:
+        root = root_words(call.root())
+        return _numbered([question_lines(one, root=root, is_raw=raw, is_source=plain_text) for one in found])
+
+    yield Shown([one.to_json() for one in found], map(question_line, found), lambda: lines() or [_NONE])
     return call.report_unreadable(looked.unreadable)
 
 
 def _list_across(
-    call: Invocation, hosts: str, *, recursive: bool, is_raw: bool
+    call: Invocation, hosts: str, *, recursive: bool, is_raw: bool, is_source: bool
 ) -> Showing[list[HostQuestionRow | FailedHost]]:
     from agentctl.interfaces.commands.model.far_line import far_line
     from agentctl.interfaces.commands.parts.merged_rows import Merged, ask_hosts, asked_there
@@ -125,8 +134,12 @@ def _list_across(
     merged: Merged[HostQuestionRow] = Merged(
         ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{question_line(asked_there(row))}", row)
     )
-    lines = _numbered([question_lines(asked_there(row), row["host"], is_raw=is_raw) for _, row in merged.shown])
-    yield Shown(merged.document(), [line for line, _ in merged.shown], lambda: lines or [_NONE])
+
+    def lines() -> list[str]:
+        asked = [(asked_there(row), row["host"]) for _, row in merged.shown]
+        return _numbered([question_lines(one, host, is_raw=is_raw, is_source=is_source) for one, host in asked])
+
+    yield Shown(merged.document(), [line for line, _ in merged.shown], lambda: lines() or [_NONE])
     return merged.report(call)
 
 
@@ -223,6 +236,7 @@ agentctl interact list --hosts all
         Parameter("recursive", FLAG, "Only those of the task and its sub-tasks."),
         HOSTS,
         RAW_CALLS,
+        PLAIN,
     ),
 )
 COMMANDS = (

@@ -16,7 +16,7 @@ from agentctl.interfaces.commands.model.command_model import (
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import HOSTS, IN_ALL_TASKS
+from agentctl.interfaces.commands.model.parameters import HOSTS, IN_ALL_TASKS, PLAIN
 from agentctl.interfaces.commands.parts.question_lines import answer_command, can_ask_back, question_lines
 from agentctl.interfaces.commands.steer.interact import (
     RAW_CALLS,
@@ -45,6 +45,7 @@ def answer_questions(
     reason: str | None = None,
     hosts: str | None = None,
     raw: bool = False,
+    plain_text: bool = False,
 ) -> Carried[AcceptedAnswer | Iterable[QuestionRow | HostQuestionRow | FailedHost]]:
     """Show the open questions of workers, and answer them.
 
@@ -55,16 +56,19 @@ def answer_questions(
 
     The first valid answer counts. A request for permission takes allow, deny and, if it offers that, allow_always,
     whatever the program calls them. Several answers are separated by commas.
+
+    At a terminal what an agent wrote is drawn, which is Markdown; --plain and a pipe have its source.
     """
     if not words:
         if question_id is not None or reason is not None:
             raise UsageError("--id and --reason are about the question of a worker", hint=Next("help", "answer"))
-        return list_questions_command(call, hosts=hosts, raw=raw)
+        return list_questions_command(call, hosts=hosts, raw=raw, plain_text=plain_text)
     if len(words) > 1:
         return respond(call, words=words, question_id=question_id, reason=reason, hosts=hosts)
     if hosts is not None:
         raise UsageError("with --hosts the answer follows the worker", hint=Next("help", "answer"))
-    return _read_answer(call, _question_of(call, words[0], question_id), reason, is_raw=raw)
+    asked = _question_of(call, words[0], question_id)
+    return _read_answer(call, asked, reason, is_raw=raw, is_source=plain_text)
 
 
 def _question_of(call: Invocation, instance: str, question_id: str | None) -> OpenQuestion:
@@ -94,11 +98,11 @@ def _question_of(call: Invocation, instance: str, question_id: str | None) -> Op
 
 
 def _read_answer(
-    call: Invocation, asked: OpenQuestion, reason: str | None, *, is_raw: bool
+    call: Invocation, asked: OpenQuestion, reason: str | None, *, is_raw: bool, is_source: bool
 ) -> Shown[AcceptedAnswer | list[QuestionRow]]:
     """Show a question, and answer it with what is typed then, where somebody sits at a terminal."""
     root = root_words(call.root())
-    lines = question_lines(asked, root=root, is_raw=is_raw)
+    lines = question_lines(asked, root=root, is_raw=is_raw, is_source=is_source)
     if asked.question.idle or not can_ask_back(call):
         return Shown([asked.to_json()], [question_line(asked)], lambda: lines)
     call.note_all(lines)
@@ -132,6 +136,7 @@ agentctl answer fix --task login --id q1 deny --reason "not on a Friday: only pr
             Parameter("reason", TEXT, "Why a permission is denied; the agent reads it.", "TEXT"),
             HOSTS,
             RAW_CALLS,
+            PLAIN,
         ),
     ),
 )

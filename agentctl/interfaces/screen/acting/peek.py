@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -24,17 +25,14 @@ from agentctl.domain.answers import check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import DENY, SETTLES_S, Question
 from agentctl.domain.states import TERMINAL
-from agentctl.domain.text.plaintext import plain, whole
+from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.ends import end_in_words
 from agentctl.errors import UsageError
+from agentctl.interfaces.screen.acting.activity_item import drawn_pieces, item_pieces
 from agentctl.interfaces.screen.fleet.drawing import Piece, since, totals_shown
-from agentctl.interfaces.words.activity import node_parts, one_line
-from agentctl.interfaces.words.looks.look import STYLES
-from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
-from agentctl.interfaces.words.looks.span_tables import wrapped
+from agentctl.interfaces.words.activity import one_line
+from agentctl.interfaces.words.looks.look import style_of
 from agentctl.interfaces.words.question_pieces import (
-    STEP,
-    argument_pieces,
     call_pieces,
     kind_of_asker,
     look_of,
@@ -60,7 +58,7 @@ class Peek(VerticalScroll, can_focus=False):
     #: The styles of the roles in what is shown.
     STYLES: ClassVar[dict[str, str]] = {
         "dim": "dim", "name": "bold", "blocked": "yellow", "failed": "red", "key": "bold cyan",
-        "agent": "cyan", "completed": "green", **STYLES,
+        "agent": "cyan", "completed": "green",
     }  # fmt: skip
 
     def __init__(self) -> None:
@@ -150,7 +148,7 @@ class Peek(VerticalScroll, can_focus=False):
             self._shown = pieces
             text = Text()
             for words, role in pieces:
-                text.append(words, self.STYLES.get(role, ""))
+                text.append(words, Style.parse(self.STYLES.get(role) or style_of(role)))
             self._text.update(text)
 
     def _pieces(self, glance: Glance, worker: FleetWorker, width: int, node: Node | None) -> Iterator[Piece]:
@@ -185,7 +183,7 @@ class Peek(VerticalScroll, can_focus=False):
 def _without_question(glance: Glance, worker: FleetWorker, width: int, node: Node | None) -> Iterator[Piece]:
     """Yield what the peek says of a worker that asks nothing: the item of its activity, else its last words."""
     if node is not None:
-        yield from _item(node, width)
+        yield from item_pieces(node, width)
         return
     yield from peek_head(glance, worker)
     doing = glance.doings.get(worker.id)
@@ -195,7 +193,7 @@ def _without_question(glance: Glance, worker: FleetWorker, width: int, node: Nod
     text = "\n".join(part for part in (worker.row["message"], words) if part)
     if text:
         yield ("\n", "text")
-        yield from _drawn_pieces(text_within(text), width) if worker.row["driver"] else [(text_within(text), "text")]
+        yield from drawn_pieces(text_within(text), width) if worker.row["driver"] else [(text_within(text), "text")]
 
 
 def peek_head(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
@@ -216,17 +214,6 @@ def peek_head(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
     yield (f"  {totals.tokens:,} tokens" if totals.tokens else "", "dim")
 
 
-def _item(node: Node, width: int) -> Iterator[Piece]:
-    """Yield all that is kept of an item: what was called with which arguments, and what it returned or said."""
-    first, *rest = node_parts(node) or [""]
-    yield (whole(first), "name")
-    yield (STEP + whole(STEP.join(rest)) + "\n", "dim")
-    for key, value in (node.detail or {}).items():
-        yield from argument_pieces(key, value, width)
-    if node.text:
-        yield (text_within(node.text), "text")
-
-
 def _asked(
     worker: FleetWorker, question: Question, chosen: set[str], now: datetime, width: int, *, is_source: bool
 ) -> Iterator[Piece]:
@@ -243,17 +230,9 @@ def _asked(
     elif is_source:
         yield (text_within(question.text) + "\n", "text")
     else:
-        yield from _drawn_pieces(text_within(question.text), width)
+        yield from drawn_pieces(text_within(question.text), width)
     yield from option_pieces(question, width, chosen)
     yield (_how(question), "dim")
-
-
-def _drawn_pieces(text: str, width: int) -> Iterator[Piece]:
-    """Yield a text in Markdown."""
-    for line in markdown_lines(text, width):
-        for row in wrapped(line, width):
-            yield from row
-            yield ("\n", "text")
 
 
 def _how(question: Question) -> str:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -44,12 +44,10 @@ from agentctl.interfaces.screen.texts.searching import HitCount, NextHit, find_n
 from agentctl.interfaces.screen.texts.shown import DrawnForm, LookRange, Spot, Tone, text_problem
 from agentctl.interfaces.screen.texts.sources import PagerSource
 from agentctl.interfaces.screen.texts.window import Anchor, ShownRow, TextWindow
-from agentctl.interfaces.words.looks.look import STYLES
+from agentctl.interfaces.words.looks.look import style_of
 
 _WHEEL_ROWS = 3
 _SIDE_CELLS = 8
-#: The words of a style other than colours, as rich calls them.
-_FLAGS = {name: name for name in ("bold", "dim", "italic", "underline", "strike")} | {"inverse": "reverse"}
 #: Longer lines are not scrolled to.
 _MOST_SIDE_CELLS = 1 << 16
 
@@ -507,7 +505,7 @@ def _with_looks(begin: int, end: int, usual: Style, looks: Sequence[LookRange]) 
         if at <= first < end:
             yield at, first, usual
             at = min(last, end)
-            yield first, at, usual + Style.parse(STYLES[look])
+            yield first, at, usual + Style.parse(style_of(look))
     yield at, end, usual
 
 
@@ -515,20 +513,8 @@ def _styled(spans: Iterable[StyledText], usual: Style) -> Iterator[tuple[int, in
     """Yield the parts of a line that has styles of its own."""
     begin = 0
     for text, style in spans:
-        yield begin, begin + len(text), usual + _rich_style(style) if style else usual
+        yield begin, begin + len(text), usual + Style.parse(style_of(style)) if style else usual
         begin += len(text)
-
-
-@lru_cache(1024)
-def _rich_style(style: str) -> Style:
-    """Return what rich has for a style of an output."""
-    flags, colours = dict[str, bool](), dict[str, str]()
-    for word in style.split():
-        if word in _FLAGS:
-            flags[_FLAGS[word]] = True
-        else:
-            colours["color" if word[0] == "f" else "bgcolor"] = word[1:] if word[1] == "#" else f"color({word[1:]})"
-    return Style(**colours, **flags)  # type: ignore[arg-type]
 
 
 def _with_hits(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 
 from agentctl.domain.text.plaintext import plain, whole
 from agentctl.lean import NamedTuple
@@ -33,21 +35,45 @@ class TextLook(StrEnum):
     ADDED_WORD = "added-word"
 
 
-#: How each is drawn, in the words of rich and Textual. What was changed is told by more than its colour.
+#: How each is drawn, in the words of `StyledText`. What was changed is told by more than its colour.
 STYLES: dict[str, str] = {
     TextLook.TEXT: "", TextLook.QUIET: "dim", TextLook.HEADING: "bold", TextLook.STRONG: "bold",
-    TextLook.EMPHASIS: "italic", TextLook.STRUCK: "strike", TextLook.LINK: "underline", TextLook.CODE: "cyan",
-    TextLook.KEYWORD: "magenta", TextLook.NAME: "blue", TextLook.STRING: "green", TextLook.NUMBER: "yellow",
-    TextLook.COMMENT: "dim", TextLook.REMOVED: "red", TextLook.ADDED: "green",
-    TextLook.REMOVED_WORD: "red reverse", TextLook.ADDED_WORD: "green reverse",
+    TextLook.EMPHASIS: "italic", TextLook.STRUCK: "strike", TextLook.LINK: "underline", TextLook.CODE: "f6",
+    TextLook.KEYWORD: "f5", TextLook.NAME: "f4", TextLook.STRING: "f2", TextLook.NUMBER: "f3",
+    TextLook.COMMENT: "dim", TextLook.REMOVED: "f1", TextLook.ADDED: "f2",
+    TextLook.REMOVED_WORD: "f1 inverse", TextLook.ADDED_WORD: "f2 inverse",
 }  # fmt: skip
+#: The words of an output's style that rich and Textual have another word for.
+_OTHERWISE = {"inverse": "reverse"}
+_ATTRIBUTES = frozenset(("bold", "dim", "italic", "underline", "strike"))
+#: A colour of an output: of the text, or behind it; one of 256, or any.
+_COLOUR = re.compile(r"([fb])(?:(\d+)|(#[0-9a-f]{6}))")
+
+
+@lru_cache(1024)
+def style_of(look: str) -> str:
+    """Return how a look is drawn, in the words of rich and Textual; of an output, a look is its own style.
+
+    >>> style_of(TextLook.ADDED_WORD), style_of("bold inverse f9 b#102030"), style_of("unknown")
+    ('color(2) reverse', 'bold reverse color(9) on #102030', '')
+    """
+    return " ".join(filter(None, map(_style_word, STYLES.get(look, look).split())))
+
+
+def _style_word(word: str) -> str:
+    colour = _COLOUR.fullmatch(word)
+    if colour is not None:
+        ground, number, shade = colour.groups()
+        return f"{'on ' if ground == 'b' else ''}{f'color({number})' if number else shade}"
+    return _OTHERWISE.get(word, word if word in _ATTRIBUTES else "")
 
 
 class TextSpan(NamedTuple):
     """A part of a line: safe to show, without a tab or a line break."""
 
     text: str
-    look: TextLook = TextLook.TEXT
+    #: One of `TextLook`; of an output its style, in the words of `StyledText`.
+    look: str = TextLook.TEXT
 
 
 class SpanLine(NamedTuple):
@@ -62,7 +88,7 @@ class SpanLine(NamedTuple):
         return "".join(span.text for span in self.spans)
 
 
-def safe_span(text: str, look: TextLook = TextLook.TEXT) -> TextSpan:
+def safe_span(text: str, look: str = TextLook.TEXT) -> TextSpan:
     r"""Return a span of a text from anywhere: what a terminal would obey is an escape, each tab four spaces.
 
     >>> safe_span("a\tb\x1b[31m").text

@@ -1,4 +1,4 @@
-"""Prints an output at a terminal as a terminal shows it, with no other motion than over the line that is printed last.
+"""Shows an output at a terminal as a terminal shows it: as lines, or with no other motion than over the last line.
 
 Nothing of what the output asks a terminal for reaches this one: what is printed are rows, in styles of our own.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agentctl.domain.text.terminal_output import StyledText, TerminalOutput, TerminalRow
+from agentctl.domain.text.terminal_output import TerminalOutput, TerminalRow, rows_of_text
+from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans
+from agentctl.interfaces.words.looks.terminal_styles import with_styles
 
-_USUAL = "\x1b[0m"
 _ANEW = "\r\x1b[K"
-_CODES = {"bold": "1", "dim": "2", "italic": "3", "underline": "4", "inverse": "7", "strike": "9"}
 
 
 class PrintedRows:
@@ -80,22 +80,24 @@ class PrintedRows:
         return with_styles(row.spans) if self._has_colours else row.text
 
 
-def with_styles(spans: Iterable[StyledText]) -> str:
-    r"""Return spans as a terminal takes them.
+def output_lines(text: str, most: int | None = None) -> list[SpanLine]:
+    r"""Return the lines of a whole output, up to so many characters as they are shown.
 
-    >>> with_styles([StyledText("a"), StyledText("b", "bold f1 b200")])
-    'a\x1b[1;31;48;5;200mb\x1b[0m'
+    >>> output_lines("1 %\r\x1b[32m2 %\x1b[m\nend", 4)[0].spans
+    (TextSpan(text='2 %', look='f2'),)
+    >>> [line.text for line in output_lines("1 %\r2 %\nend", 4)]
+    ['2 %', 'e']
     """
-    return "".join(f"\x1b[{';'.join(map(_code, style.split()))}m{text}{_USUAL}" if style else text
-                   for text, style in spans)  # fmt: skip
+    found, left = list[SpanLine](), most
+    for row in rows_of_text(text):
+        found.append(SpanLine(joined_spans(_spans_within(row, left))))
+        left = None if left is None else left - len(row.text)
+        if left is not None and left <= 0:
+            break
+    return found
 
 
-def _code(word: str) -> str:
-    known = _CODES.get(word)
-    if known is not None:
-        return known
-    base, colour = 30 if word[0] == "f" else 40, word[1:]
-    if colour.startswith("#"):
-        return ";".join(map(str, (base + 8, 2, *bytes.fromhex(colour[1:]))))
-    number = int(colour)
-    return str(base + number) if number < 8 else str(base + 52 + number) if number < 16 else f"{base + 8};5;{number}"
+def _spans_within(row: TerminalRow, room: int | None) -> Iterator[TextSpan]:
+    for text, style in row.spans:
+        yield TextSpan(text[:room], style or TextLook.TEXT)
+        room = None if room is None else max(room - len(text), 0)

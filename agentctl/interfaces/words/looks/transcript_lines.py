@@ -1,20 +1,39 @@
-"""A paragraph of a transcript as it is drawn: what was said as Markdown, what was called as what it does."""
+"""A paragraph of a transcript as it is drawn: what was said as Markdown, what was called as what it does.
+
+What a call returned is shown as a terminal shows an output.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
-from agentctl.domain.text.terminal_output import rows_of_text
-from agentctl.interfaces.words.activity import entry_indent, paragraph, said_by, short_line, string
+from agentctl.interfaces.words.activity import (
+    RETURNED_CHARACTERS,
+    RETURNED_LINES,
+    call_line,
+    entry_indent,
+    not_all,
+    paragraph,
+    said_by,
+    short_line,
+    string,
+)
 from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_lines
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
+from agentctl.interfaces.words.looks.printed_rows import output_lines
 
+#: What agents write, and what stands before it. What they ask is spelled out.
+_WRITTEN: Mapping[str, str] = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) "}
 #: More lines of one call are counted; a command is longer than these only where it writes a file.
 _MOST_LINES = 30
+#: How far what was returned stands behind its call.
+_STEP = "  "
+#: More of what was returned is not looked at: a progress bar is long, and one line in the end.
+_LOOKED_AT = 1 << 16
 #: So many files are named of several that were read in a row.
 _MOST_FILES = 3
 
@@ -24,8 +43,7 @@ def entry_lines(entry: TranscriptEntry, width: int) -> list[SpanLine]:
     before = entry_indent(entry)
     spans = _drawn(entry, max(width - len(before), 20))
     if spans is None:
-        words = paragraph(_as_printed(entry)).removesuffix("\n")
-        return [SpanLine((safe_span(line),), len(before)) for line in words.split("\n")]
+        return [SpanLine((safe_span(line),), len(before)) for line in paragraph(entry).removesuffix("\n").split("\n")]
     blank = TextSpan(" " * len(before))
     return [
         SpanLine(joined_spans((blank if place else TextSpan(before), *line.spans)), len(before) + line.hang)
@@ -33,20 +51,6 @@ def entry_lines(entry: TranscriptEntry, width: int) -> list[SpanLine]:
         else line
         for place, line in enumerate(spans)
     ]
-
-
-def _as_printed(entry: TranscriptEntry) -> TranscriptEntry:
-    """Return an entry in which what a call has returned is as a terminal would show it."""
-    text = entry.fields.get("text")
-    if entry.kind != RowType.TOOL or not isinstance(text, str):
-        return entry
-    rows: list[str] = []
-    for row in rows_of_text(text):
-        if row.is_continued and rows:
-            rows[-1] += row.text
-        else:
-            rows.append(row.text)
-    return entry._replace(fields={**entry.fields, "text": "\n".join(rows)})
 
 
 def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
@@ -70,14 +74,34 @@ def _file_of(entry: TranscriptEntry) -> str:
 
 def _drawn(entry: TranscriptEntry, width: int) -> list[SpanLine] | None:
     """Return what stands behind the time; None of what is shown as its words."""
-    by, name = said_by(entry), string(entry.fields.get("name"))
-    if entry.kind == RowType.MESSAGE:
-        said = f"{by}{f'{short_line(name)}: ' if name else ''}"
-        return _behind(said, markdown_lines(string(entry.fields.get("text")) or "", width - len(said)))
+    by, name, text = said_by(entry), string(entry.fields.get("name")), string(entry.fields.get("text")) or ""
+    if entry.kind in _WRITTEN:
+        said = f"{by}{_WRITTEN[entry.kind]}{f'{short_line(name)}: ' if name else ''}"
+        return _behind(said, markdown_lines(text, width - len(said)))
     if entry.kind == RowType.TOOL and entry.begins and not entry.ends:
         lines = list(_call_lines(name or "", entry.fields.get("detail")))
         return _behind(f"{by}", lines) if lines else None
+    if entry.kind in (RowType.TOOL, RowType.AGENT) and entry.ends and text:
+        returned = _printed(text) if entry.kind == RowType.TOOL else _answered(text, width - len(_STEP))
+        below = [SpanLine((TextSpan(_STEP), *line.spans), len(_STEP) + line.hang) for line in returned]
+        return [SpanLine((safe_span(f"{by}{call_line(entry)}"),)), *below]
     return None
+
+
+def _printed(text: str) -> Iterator[SpanLine]:
+    """Yield the beginning of what a call returned, as a terminal shows it."""
+    lines = output_lines(text[:_LOOKED_AT], RETURNED_CHARACTERS)
+    yield from lines[:RETURNED_LINES]
+    if sum(len(line.text) for line in lines) >= RETURNED_CHARACTERS or len(lines) > RETURNED_LINES or text[_LOOKED_AT:]:
+        yield SpanLine((TextSpan(not_all(text), TextLook.QUIET),))
+
+
+def _answered(text: str, width: int) -> list[SpanLine]:
+    """Return the beginning of what a sub-agent answered, which is Markdown."""
+    lines = markdown_lines(text[:RETURNED_CHARACTERS], width)
+    is_whole = len(lines) <= RETURNED_LINES and len(text) <= RETURNED_CHARACTERS
+    more = [] if is_whole else [SpanLine((TextSpan(not_all(text), TextLook.QUIET),))]
+    return [*lines[:RETURNED_LINES], *more]
 
 
 def _behind(before: str, lines: Sequence[SpanLine]) -> list[SpanLine]:

@@ -1,0 +1,72 @@
+"""At stake: a transcript shows what calls returned as a terminal does, and passes nothing on that a terminal obeys."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.style import Style
+
+from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.transcript import TranscriptEntry
+from agentctl.domain.text.plaintext import plain
+from agentctl.interfaces.words.looks.look import TextSpan, style_of
+from agentctl.interfaces.words.looks.printed_rows import output_lines
+from agentctl.interfaces.words.looks.transcript_lines import entry_lines
+
+PIECES = ["\x1b[31m", "\x1b[1;4;48;5;200m", "\x1b[38;2;1;2;3;7m", "\x1b[m", "\x1b[K", "\x1b[2A", "\r", "\n", "\t",
+          "\x07", "\x1b]8;;http://e.org\x07", "\x9b5m", "\u202e", "old", " ", "中"]  # fmt: skip
+
+
+def drawn(kind: str, *, begins: bool = False, ends: bool = True, width: int = 80, **fields: Any) -> list[str]:
+    """Return the lines of an entry behind its time."""
+    entry = TranscriptEntry("2026-01-01T10:00:00.000Z", 0, None, kind, begins, ends, fields)
+    return [line.text[10:] for line in entry_lines(entry, width)]
+
+
+def returned(text: str) -> list[str]:
+    return drawn(RowType.TOOL, name="Bash", text=text, status="completed")
+
+
+def test_what_a_call_returned_is_what_a_terminal_would_show_of_it() -> None:
+    grep = "\x1b[35m\x1b[Ka.ts\x1b[m\x1b[K:\x1b[01;31m\x1b[Kold\x1b[m\x1b[K = 25;\n"
+
+    assert returned(f"1 %\r100 %\n{grep}") == ["Bash -> completed", "  100 %", "  a.ts:old = 25;"]
+    assert output_lines(grep)[0].spans == (
+        TextSpan("a.ts", "f5"), TextSpan(":"), TextSpan("old", "bold f1"), TextSpan(" = 25;"),
+    )  # fmt: skip
+
+
+def test_more_than_a_screenful_is_counted() -> None:
+    many = "".join(f"{number}\n" for number in range(50))
+
+    assert returned(many)[-2:] == ["  19", "  ... (140 characters)"]
+    assert returned("x" * 5000)[1:] == ["  " + "x" * 4000, "  ... (5,000 characters)"]
+
+
+def test_thoughts_and_answers_of_sub_agents_are_markdown_and_questions_are_spelled_out() -> None:
+    assert drawn(RowType.THOUGHT, text="It is *so*.") == ["(thinks) It is so."]
+    assert drawn(RowType.AGENT, name="look", agentType="explore", text="- **two**", status="completed") == [
+        "[explore] look -> completed", "  • two",
+    ]  # fmt: skip
+    assert drawn(RowType.QUESTION, ends=False, begins=True, text="Is *this* \x1b[31mright\x1b[m?") == [
+        "? Is *this* \\x1b[31mright\\x1b[m?"
+    ]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60))
+def test_it_is_nothing_but_safe_text_in_styles_that_a_terminal_has(pieces: list[str]) -> None:
+    for line in output_lines("".join(pieces)):
+        for text, look in line.spans:
+            assert plain(text) == text
+            assert look == "text" or str(Style.parse(style_of(look))) not in ("", "none")
+
+
+@pytest.mark.parametrize("piece", ["9 %\r", "\x1b[1A\n", "\x1b[31mx", "x"])
+def test_no_output_takes_long(piece: str) -> None:
+    began = time.process_time()
+    assert len(returned(piece * 1_000_000)) <= 22
+    assert time.process_time() - began < 2
