@@ -104,7 +104,8 @@ def test_a_failure_that_began_in_another_task_is_told_with_the_last_lines_from_t
 def test_a_failure_that_its_own_next_try_has_made_good_is_no_reason(root: Path, tmp_path: Path) -> None:
     new_task(depth=2)
     mends = f"test -e {tmp_path}/mended && exit 0; touch {tmp_path}/mended; exit 1"
-    tries = f"{AGENTCTL} spawn --wait --name c -- sh -c {shlex.quote(mends)}; {AGENTCTL} retry c; {AGENTCTL} wait c-2; exit 5"
+    first = f"{AGENTCTL} spawn --wait --name c -- sh -c {shlex.quote(mends)}"
+    tries = f"{first}; {AGENTCTL} retry c; {AGENTCTL} wait c-2; exit 5"
     spawn(["sh", "-c", tries], "--wait", name="top", check=False)
 
     assert statuses() == {"top": "failed", "c": "failed", "c-2": "completed"}
