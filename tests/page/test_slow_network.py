@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
-from urllib.parse import urlsplit
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.page.seen import row
@@ -66,67 +63,6 @@ def test_a_second_visit_asks_for_no_file_of_the_page(task: Task, visit: Visit) -
     assert [path for path in second if path.startswith("/static/")] == []
     assert len(second) < 12, second
     assert sent.bytes < 20_000 < size < 300_000
-
-
-class RoundTrips:
-    """How often the page has waited for the network, one time behind the other, since this was made.
-
-    The time that the browser's own emulation adds is that of one round trip for each request, with none for making a
-    connection: so the number of requests of which each began when an earlier one was answered is what a person waits.
-    """
-
-    def __init__(self, visit: Visit) -> None:
-        self._begun: dict[str, float] = {}
-        self._answered: dict[str, float] = {}
-        self.urls: dict[str, str] = {}
-        client = visit.context.new_cdp_session(visit.page)
-        client.send("Network.enable")
-        client.on("Network.requestWillBeSent", self._begin)
-        client.on("Network.requestServedFromCache", lambda one: self._begun.pop(one["requestId"], None))
-        client.on("Network.responseReceived", self._answer)
-
-    def _begin(self, one: Any) -> None:
-        self._begun[one["requestId"]] = one["timestamp"]
-        self.urls[one["requestId"]] = one["request"]["url"]
-
-    def _answer(self, one: Any) -> None:
-        if not one["response"].get("fromDiskCache"):
-            self._answered[one["requestId"]] = one["timestamp"]
-
-    def behind_each_other(self, url: str) -> list[str]:
-        """Return the requests that had to be answered one behind the other, up to the one that begins with this."""
-        found: list[str] = []
-        until = 0.0
-        for one, begun in sorted(self._begun.items(), key=lambda item: item[1]):
-            answered = self._answered.get(one)
-            if answered is not None and begun >= until:
-                found.append(self.urls[one])
-                until = answered
-                if self.urls[one].startswith(url):
-                    break
-        return found
-
-
-@pytest.mark.parametrize("how", ["reload", "new tab"])
-def test_a_second_visit_shows_the_tasks_after_two_round_trips(task: Task, site: Site, visit: Visit, how: str) -> None:
-    """The page itself, and the first events with the proof that they may be sent: a second, over a slow network."""
-    spawn(worker("sleeps", 600), name="works")
-    page = visit.open()
-    expect(row(page, "works")).to_be_visible()
-    if how == "new tab":
-        visit.page = page = visit.context.new_page()
-    Sent(visit)
-    trips, begun = RoundTrips(visit), time.monotonic()
-    page.reload(wait_until="commit") if how == "reload" else page.goto(f"{site.url}/", wait_until="commit")
-    expect(row(page, "works")).to_be_visible()
-    print(f"{how}: {time.monotonic() - begun:.2f} s")
-    needed = [
-        url.removeprefix(site.url).partition("?")[0] for url in trips.behind_each_other(f"{site.url}/api/v1/events")
-    ]
-    assert needed == ["/", "/api/v1/events"]
-    asked = [urlsplit(url).path for url in trips.urls.values()]
-    assert "/session" not in asked
-    assert [asked.count(f"/api/v1/{what}") for what in ("events", "about")] == [1, 1], "what was asked ahead is used"
 
 
 def test_the_stream_comes_compressed_and_at_once(task: Task, site: Site, visit: Visit) -> None:

@@ -49,7 +49,7 @@ def test_a_profile_on_the_disk_opens_nothing(task: Task, site: Site, chromium: A
             assert is_in(page)
             expect(page).to_have_url(link.partition("#")[0])
             page = context.new_page()
-        copy_of_one_in_use(profile, tmp_path / "copied")
+        shutil.copytree(profile, tmp_path / "copied", symlinks=True, ignore=shutil.ignore_patterns("Singleton*"))
     secrets = [site.token, *(link.partition("#")[2][16:] for link in links)]
     visited = _history(profile)
     assert len(visited) >= 3
@@ -65,18 +65,6 @@ def test_a_profile_on_the_disk_opens_nothing(task: Task, site: Site, chromium: A
                 page.goto(url)
                 assert not is_in(page), url
                 page.goto("about:blank")
-
-
-def copy_of_one_in_use(profile: Path, to: Path) -> None:
-    """Copy a profile while its browser runs, which may remove what it has kept of a page meanwhile."""
-
-    def copied(source: str, target: str) -> str:
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copy2(source, target, follow_symlinks=False)
-        return target
-
-    ignored = shutil.ignore_patterns("Singleton*")
-    shutil.copytree(profile, to, symlinks=True, ignore=ignored, copy_function=copied)
 
 
 def test_a_browser_that_is_restored_with_its_cookies_asks_for_a_link(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentctl.interfaces.web.login import Login, new_token, proof
 from agentctl.interfaces.web.page_sessions import PageSession, PageSessions, Signed
@@ -81,34 +79,3 @@ def test_a_page_that_was_asleep_signs_on() -> None:
     assert isinstance(browser.signed("GET", 2).session, PageSession)
     with browser.sessions.asking(browser.signed("GET", 3)):
         assert browser.may_return()
-
-
-def comes_back(browser: Browser, offer: str) -> str | None:
-    """Have a page that was loaded anew enter by its first request; return what it gets."""
-    name = browser.name.removeprefix("session.")
-    shown = proof(browser.again, "return", ORIGIN, "n" * 22, offer)
-    return browser.sessions.come_back(f"{name}.{'n' * 22}.{offer}.{shown}", browser.cookies)
-
-
-def test_the_nonce_of_a_page_counts_for_a_minute_and_one_of_another_server_never() -> None:
-    browser = Browser()
-    with browser.sessions.asking(browser.signed("GET", 2)):
-        offer, late = browser.sessions.offer(), browser.sessions.offer()
-        assert comes_back(browser, PageSessions(browser.login, lambda: browser.now).offer()) is None
-        for changed in (f"{int(offer[:8], 16) + 1:08x}{offer[8:]}", offer[:-1] + ("1" if offer[-1] == "0" else "0")):
-            assert comes_back(browser, changed) is None
-        browser.now += 59
-        assert comes_back(browser, offer) is not None
-        browser.now += 2
-        assert comes_back(browser, late) is None
-
-
-def test_a_page_that_may_not_return_does_not_enter_at_once_either() -> None:
-    browser = Browser()
-    browser.now += 61
-    assert comes_back(browser, browser.sessions.offer()) is None
-
-
-@given(st.text(max_size=300))
-def test_nothing_that_is_shown_is_too_odd_to_be_refused(shown: str) -> None:
-    assert Browser().sessions.come_back(shown, ["c" * 43]) is None

@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -236,25 +235,6 @@ class Browser:
     def again(self) -> str:
         """What the browser keeps, to enter again."""
         return proof(self.key, "again")
-
-    def loaded_anew(self, offer: str) -> dict[str, str]:
-        """Become the page that was loaded anew; return what its first requests show beside their signature.
-
-        Args:
-            offer: The nonce that came with the page.
-        """
-        nonce, again = random_text(16), self.again
-        shown = f"{self.id}.{nonce}.{offer}.{proof(again, 'return', self.origin, nonce, offer)}"
-        self.key, self.count = proof(again, "session", nonce, offer), 0
-        self.id = proof(self.key, "name")[:22]
-        return {"Agentctl-Return": shown}
-
-    def offer(self) -> str:
-        """Return the nonce that comes with the page."""
-        page = self.server.ask("GET", "/", None, token=None).body
-        found = re.search(rb'name="agentctl-offer" content="([\w-]+)"', page)
-        assert found is not None
-        return found[1].decode()
 
     def signed(self, method: str, path: str) -> dict[str, str]:
         """Return what shows that a request comes from the page."""

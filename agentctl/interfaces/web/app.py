@@ -186,7 +186,7 @@ class Website:
         return found or problem(404, "there is no such file", code=ExitCode.NOT_FOUND)
 
     async def _page(self, request: Request) -> Response:
-        return self._files.index(request, self._sessions.offer())
+        return self._files.index(request)
 
     # -- who is let in ---------------------------------------------------------------------------------------------
 

@@ -27,8 +27,6 @@ from agentctl.lean import NamedTuple
 SESSION, ANSWER = "/session", "/answer/"
 #: By which a page shows that a request is its own, and the server that the answer is.
 SIGNED, PROOF = "agentctl-signed", "Agentctl-Proof"
-#: By which a page that was loaded anew enters with its first requests, and gets its way back after a restart.
-RETURN, PAGE = "agentctl-return", "Agentctl-Page"
 #: A batch of some ten thousand workers.
 LONGEST_BODY, _LONGEST_OF_ANYBODY = 8 << 20, 8 << 10
 _READS = frozenset({"GET", "HEAD"})
@@ -142,11 +140,10 @@ class Gate:
             return
         scope = in_origin_form(scope)
         headers = Headers(scope=scope)
-        pressed_at = self._pressed_at(scope, headers)
-        answer = self._from_elsewhere(scope, headers, pressed_at)
-        page = self._page_of(headers) if answer is None else None
         signed = self._signed(scope, headers)
-        send = _with_headers(send, None if signed is None else signed.proof, page, pressed_at)
+        pressed_at = self._pressed_at(scope, headers)
+        send = _with_headers(send, None if signed is None else signed.proof, pressed_at)
+        answer = self._from_elsewhere(scope, headers, pressed_at)
         if answer is None and not _is_open(scope):
             answer = self._early(scope, headers, signed) or await self._late(scope, headers, signed)
         if answer is not None:
@@ -173,13 +170,6 @@ class Gate:
         if headers.get("sec-fetch-site", "none") in {"none", "same-origin"} or _is_visit(scope, headers):
             return None
         return problem(403, "another page may not call this server")
-
-    def _page_of(self, headers: Headers) -> str | None:
-        """Let a page in that was loaded anew; return what it comes back with after a restart."""
-        shown = headers.getlist(RETURN)
-        if len(shown) != 1:
-            return None
-        return self._sessions.come_back(shown[0], cookies_of(headers, self._login.cookie_name))
 
     def _signed(self, scope: Scope, headers: Headers) -> Signed | None:
         """Return who has signed a request; one that shows something else besides is taken at that."""
@@ -309,11 +299,10 @@ class _Bounded:
         return message
 
 
-def _with_headers(send: Send, proof: str | None, page: str | None, pressed_at: str | None) -> Send:
+def _with_headers(send: Send, proof: str | None, pressed_at: str | None) -> Send:
     """Return a function that adds to each response what browsers are told, and what proves to a page whose it is.
 
     Args:
-        page: With what a page that has just entered comes back.
         pressed_at: The origin of a page elsewhere that may read whether its answer was taken.
     """
 
@@ -325,8 +314,6 @@ def _with_headers(send: Send, proof: str | None, page: str | None, pressed_at: s
             headers.setdefault("Cache-Control", "no-cache, private")
             if proof is not None:
                 headers[PROOF] = proof
-            if proof is not None and page is not None:
-                headers[PAGE] = page
             if pressed_at is not None:
                 headers["Access-Control-Allow-Origin"] = pressed_at
                 headers.add_vary_header("Origin")

@@ -2,8 +2,6 @@
 
 A browser sends what it has to whoever holds the port: while the server is down that may be anybody. So no secret that
 a page has is ever sent. Each side proves that it knows it, the server first, by a hash over what both have just said.
-A page that was loaded anew proves it first, with its first requests, over what the server has said in the page itself:
-that is worth something for the session of this run alone, once, and the answer proves the server.
 What is stored in the browser counts for this run of the server alone, only together with a cookie, and for a minute
 after its last page has gone.
 """

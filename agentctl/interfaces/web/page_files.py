@@ -24,7 +24,6 @@ from agentctl.lean import NamedTuple
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "/static/"
 INDEX = "index.html"
-_OFFER = b"AGENTCTL-OFFER"
 _TYPES = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
     ".png": "image/png", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
@@ -81,15 +80,11 @@ class PageFiles:
             if not name.endswith(_UNNAMED):
                 page = page.replace(f'"{PREFIX}{name}"'.encode(), f'"{self.folder}{name}"'.encode())
         self._files = {name: _file(name, content) for name, content in data.items()}
-        self._index = page
+        self._index = _file(INDEX, page)
 
-    def index(self, request: Request, offer: str) -> Response:
-        """Return the page, with a nonce that is made for it: a kept one is of no use, so none is compared."""
-        data = self._index.replace(_OFFER, offer.encode())
-        headers = {"Cache-Control": _ASK_FIRST, "Vary": "Accept-Encoding"}
-        if accepts_gzip(request.headers):
-            data, headers["Content-Encoding"] = gzip.compress(data, mtime=0), "gzip"
-        return Response(data, 200, headers, _TYPES[".html"])
+    def index(self, request: Request) -> Response:
+        """Return the page."""
+        return self._index.response(request)
 
     def response(self, name: str, request: Request) -> Response | None:
         """Return a file; None if there is none of that name.

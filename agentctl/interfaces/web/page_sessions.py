@@ -23,15 +23,8 @@ _BEGUN_S = 60
 _RETURN_S = 60
 #: A request may arrive behind so many that were made after it.
 _WINDOW = 1024
-#: Characters of the name of a session.
-_NAME = 22
 _NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
 _SIGNED = re.compile(r"([A-Za-z0-9_-]{22})\.([0-9]{1,15})\.([0-9a-f]{64})", re.ASCII)
-#: The session that a page had, its nonce, that of the server with its own proof, and the page's proof.
-_RETURN = re.compile(
-    r"([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{16,64})\.(([0-9a-f]{8})[A-Za-z0-9_-]{16})([0-9a-f]{64})\.([0-9a-f]{64})",
-    re.ASCII,
-)
 _COOKIE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
@@ -114,9 +107,8 @@ class PageSessions:
         self._login, self._now = login, now
         self._sessions: OrderedDict[str, PageSession] = OrderedDict()
         self._begun: OrderedDict[str, Begun] = OrderedDict()
-        #: The codes that were used, and the nonces of pages that were loaded anew.
+        #: The codes that were used.
         self._used: OrderedDict[str, None] = OrderedDict()
-        self._own_secret = random_text(32)
 
     # -- entering --------------------------------------------------------------------------------------------------
 
@@ -148,47 +140,8 @@ class PageSessions:
         name = random_text(16)
         self._sessions[name] = made
         _bound(self._sessions, _MOST_SESSIONS)
-        return Entered(name, cookie, *self._new_page(made))
-
-    def _new_page(self, session: PageSession) -> tuple[str, str]:
-        """Return the way back after a restart: the name, and the key, hidden under that of its session."""
         page, key = self._login.new_page()
-        return page, hidden(key, proof(session.key, "page"))
-
-    def offer(self) -> str:
-        """Return a nonce for a page that is being loaded, which counts once, and for a minute."""
-        text = f"{int(self._now()) + _BEGUN_S:08x}{random_text(12)}"
-        return text + proof(self._own_secret, "offer", text)
-
-    def come_back(self, shown: str, cookies: Iterable[str]) -> str | None:
-        """Let a page in that was loaded anew, and shows that with its first requests; None if it may not.
-
-        It proves first that it knows the secret of its session, over a nonce that came with the page; that this server
-        knows it, too, the page sees by the proof of the answer. Several requests may show the same.
-
-        Returns:
-            Its way back after a restart: the name, and the key behind the last dot.
-        """
-        found = _RETURN.fullmatch(shown)
-        given = list(cookies)
-        secret = None if found is None else self._secret_of(f"session.{found[1]}", given)
-        if found is None or secret is None:
-            return None
-        before, nonce, own = self._sessions[found[1]], found[2], found[3] + found[5]
-        if not is_same(found[6], proof(secret, "return", before.origin, nonce, own)):
-            return None
-        made = PageSession(proof(secret, "session", nonce, own), before.cookie, before.origin, self._now())
-        name = proof(made.key, "name")[:_NAME]
-        if name not in self._sessions:
-            is_own = is_same(found[5], proof(self._own_secret, "offer", found[3]))
-            if not is_own or int(found[4], 16) < self._now() or own in self._used:
-                return None
-            self._used[own] = None
-            _bound(self._used, _MOST_USED)
-            self._sessions.move_to_end(found[1])
-            self._sessions[name] = made
-            _bound(self._sessions, _MOST_SESSIONS)
-        return ".".join(self._new_page(self._sessions[name]))
+        return Entered(name, cookie, page, hidden(key, proof(made.key, "page")))
 
     def _secret_of(self, name: str, cookies: list[str]) -> str | None:
         if name == "token":

@@ -492,7 +492,7 @@ def test_anybody_gets_the_files_of_the_page_alone(server: Server) -> None:
     for path in ("/", "/tasks/secretly", f"{here}open.js", f"{here}js/main.js", "/static/icons/mark.svg", "/nowhere"):
         answer = server.ask("GET", path, None, token=None)
         assert answer.status == 200
-        assert _as_shipped(answer.body) in shipped
+        assert answer.body.replace(here.encode(), b"/static/") in shipped
     for path in ("/static/", "/static/open.js", "/static/js/main.js", "/static/index.html", here, f"{here}index.html",
                  "/static/0123456789abcdef.0123456789abcdef/open.js", f"{here[:-1]}", f"{here}/open.js",
                  *(f"{here}{name}" for name in ("open.js/", "./open.js", "open.js%00", "OPEN.JS", "open.js;x",
@@ -519,9 +519,8 @@ def test_what_a_browser_keeps_of_the_page_is_of_this_run_alone(root: Path) -> No
         assert folder_of_the_page(server) != before
         again = server.ask("GET", f"{before}open.js", None, token=None)  # A page that is still open asks for it.
         assert (again.body, again.headers["Cache-Control"]) == (kept.body, "no-store")
-        fresh = server.ask("GET", "/", None, token=None)
-        assert "ETag" not in page.headers, "what was kept is never taken for the page"
-        assert fresh.body != page.body
+        fresh = server.ask("GET", "/", None, {"If-None-Match": page.headers["ETag"]}, token=None)
+        assert fresh.status == 200
 
 
 def test_an_absolute_target_is_the_same_target(busy: Server) -> None:
@@ -600,14 +599,8 @@ _VALUES = _TEXTS | st.sampled_from(["Bearer ", "bearer x", "Bearer", "agentctl-1
 
 
 def _is_index(body: bytes) -> bool:
-    """Return whether a body is the page as it is shipped."""
-    return _as_shipped(body) == (FOLDER / INDEX).read_bytes()
-
-
-def _as_shipped(body: bytes) -> bytes:
-    """Return a body without what differs from run to run, and from visit to visit: the folder, and the nonce."""
-    text = re.sub(rb"/static/[0-9a-f.]{33}/", b"/static/", body)
-    return re.sub(rb'(name="agentctl-offer" content=")[\w-]{88}"', rb'\1AGENTCTL-OFFER"', text)
+    """Return whether a body is the page as it is shipped, but for the folder of the run."""
+    return re.sub(rb"/static/[0-9a-f.]{33}/", b"/static/", body) == (FOLDER / INDEX).read_bytes()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

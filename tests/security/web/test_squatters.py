@@ -16,7 +16,6 @@ import anyio
 import pytest
 
 from agentctl.interfaces.web.connections import OTHER_END
-from agentctl.interfaces.web.login import hidden, proof
 from agentctl.interfaces.web.root_server import ListenAddress, Way, _refusing, way_to
 from agentctl.operations.where.connecting import Connecting, PeerKind
 from tests.squatters import NOBODY, Request, asked_by_another, needs_root, squatting
@@ -29,8 +28,6 @@ pytestmark = [
 ]
 
 READS = ["/tasks", "/tasks/t1", "/events?since=start&fleet=true", "/tasks/t1/workers/w/logs/stdout", "/about"]
-#: Of the form of a server's own, and good for long.
-OFFER = "f" * 8 + "r" * 16 + "0" * 64
 STARTS: dict[str, Any] = {"argv": ["true"]}
 
 
@@ -128,12 +125,6 @@ def pages_on(server: Server, page: Browser) -> None:
     """Do what an open page does once its server is gone: it tries to come back, by all that it has."""
     for name, secret in ((f"session.{page.id}", page.again), (page.page, page.page_key)):
         assert page.enter(name, secret).status in {UNPROVEN, 401, 403}
-    # It is loaded anew, with a page and a nonce that whoever has the port has chosen.
-    for offer in (OFFER, "0" * 8 + OFFER[8:]):
-        before = (page.id, page.key, page.count)
-        with contextlib.suppress(OSError):
-            page.ask("GET", f"{API}/tasks", headers=page.loaded_anew(offer))
-        page.id, page.key, page.count = before
     # And the worst: what it had signed before it noticed.
     for method, path in (("GET", f"{API}/tasks"), ("GET", f"{API}/events"), ("POST", f"{API}/tasks/t1/spawn")):
         with contextlib.suppress(OSError):
@@ -159,43 +150,6 @@ def test_what_an_open_page_sends_is_worth_nothing(root: Path, tmp_path: Path, ur
             worthless(elsewhere, captured, page)
     with serving(root, "--port", str(server.port), *options) as again:
         worthless(again, captured, page)
-
-
-def test_a_page_that_was_loaded_anew_enters_with_its_first_requests(lived: Server) -> None:
-    page = logged_in(lived)
-    first = page.loaded_anew(page.offer())
-    for path in ("/tasks", "/about"):  # They come in any order.
-        answer = page.ask("GET", f"{API}{path}", headers=first)
-        assert answer.status == 200
-        assert answer.headers["Agentctl-Proof"] == proof(page.key, "answer", str(page.count))
-        name, _, shown = answer.headers["Agentctl-Page"].rpartition(".")
-        page.page, page.page_key = f"page.{name}", hidden(shown, proof(page.key, "page"))
-    assert page.ask("GET", f"{API}/tasks").status == 200, "and then by its signature alone"
-    lived.stop(signal.SIGKILL, code=-signal.SIGKILL)
-    with serving(lived.root, "--port", str(lived.port)) as again:
-        page.server = again
-        assert page.enter(page.page, page.page_key).status == 200, "it comes back after a restart"
-
-
-def test_what_such_a_page_has_sent_counts_once_for_that_page_alone(lived: Server) -> None:
-    page, path = logged_in(lived), f"{API}/tasks"
-    kept = (page.id, page.key)
-    offer = page.offer()
-    first = page.loaded_anew(offer)
-    sent = {**page.signed("GET", path), **first}
-    assert lived.ask("GET", path, None, sent, token=None).status == 200
-    assert lived.ask("GET", path, None, sent, token=None).status == 401, "a request counts once"
-    for headers in ({"Agentctl-Return": first["Agentctl-Return"]}, {**first, "Cookie": page.cookie}):
-        assert lived.ask("GET", path, None, headers, token=None).status == 401, "it is nothing without a signature"
-    page.id, page.key = kept
-    assert page.ask("GET", path, headers=page.loaded_anew(offer)).status == 401, "the nonce has counted"
-    page.id, page.key = kept
-    other = Browser(lived, "http://localhost:1")
-    other.id, other.key, other.cookie = page.id, page.key, page.cookie
-    assert other.ask("GET", path, headers=other.loaded_anew(page.offer())).status == 401, "a page of another address"
-    other = Browser(lived)
-    other.id, other.key = page.id, page.key
-    assert other.ask("GET", path, headers=other.loaded_anew(page.offer())).status == 401, "another browser"
 
 
 def worthless(server: Server, captured: list[Request], page: Browser) -> None:

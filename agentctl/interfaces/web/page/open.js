@@ -1,12 +1,6 @@
 // What is there first: takes the code out of the address, lets the page in, and shows it or the login.
-import { comeBack, enter, enterAtOnce, fetchAhead, isCode, listen, mayComeBack } from './js/session.js';
+import { comeBack, enter, isCode, listen, mayComeBack } from './js/session.js';
 import { IS_RUNNING, PRINTS_LINK } from './js/text/at_terminal.js';
-
-/** What the page asks for first, in every view, as stream.js and main.js do. @type {[string, RequestInit][]} */
-const FIRST = [
-  ['/api/v1/events?fleet=true&since=now', { headers: { Accept: 'text/event-stream' }, cache: 'no-store' }],
-  ['/api/v1/about', { cache: 'no-cache' }],
-];
 
 /**
  * What index.html has under a name.
@@ -34,34 +28,6 @@ function taken() {
   return found;
 }
 
-/**
- * The styles of the page, or of the login.
- * @param {boolean} isIn
- */
-const styles = (isIn) => [...document.querySelectorAll('link')].filter(
-  (link) => link.dataset.for && (link.dataset.for === 'page') === isIn,
-);
-
-/** Which styles are here, or have failed. @type {Map<HTMLLinkElement, Promise<void>>} */
-const worn = new Map();
-
-/** @param {HTMLLinkElement} link */
-function wear(link) {
-  const isHere = worn.get(link) ?? new Promise((done) => {
-    link.addEventListener('load', () => done());
-    link.addEventListener('error', () => done());
-    link.disabled = false;
-  });
-  worn.set(link, isHere);
-  return isHere;
-}
-
-/**
- * Have the styles of the page, or of the login.
- * @param {boolean} isIn
- */
-const dress = (isIn) => Promise.all(styles(isIn).map(wear));
-
 let isStarted = false;
 let isWanted = null;
 /**
@@ -70,12 +36,17 @@ let isWanted = null;
  */
 async function show(isIn) {
   isWanted = isIn;
-  await dress(isIn);
+  const links = [...document.querySelectorAll('link')].filter((link) => link.dataset.for);
+  /** @param {HTMLLinkElement} link */
+  const isShown = (link) => (link.dataset.for === 'page') === isIn;
+  await Promise.all(links.filter(isShown).map((link) => /** @type {Promise<void>} */ (new Promise((done) => {
+    if (link.sheet || !link.disabled) done();
+    link.addEventListener('load', () => done());
+    link.addEventListener('error', () => done());
+    link.disabled = false;
+  }))));
   if (isWanted !== isIn) return;
-  for (const link of styles(!isIn)) {
-    link.disabled = true;
-    worn.delete(link);
-  }
+  for (const link of links) link.disabled = !isShown(link);
   const isNew = login.hidden !== isIn;
   app.hidden = !isIn;
   login.hidden = isIn;
@@ -86,10 +57,6 @@ async function show(isIn) {
   problem.textContent = '';
   field.value = '';
   field.removeAttribute('aria-invalid');
-  start();
-}
-
-function start() {
   if (isStarted) return;
   isStarted = true;
   // It fails if the server was restarted with another version since this page was loaded.
@@ -150,12 +117,6 @@ async function openByLink() {
 
 async function begin() {
   if (await openByLink()) return;
-  if (enterAtOnce()) {
-    if (!document.hidden) for (const [url, options] of FIRST) fetchAhead(url, options);
-    dress(true);
-    start(); // It is shown once the server has let it in.
-    return;
-  }
   let isIn = false;
   try {
     isIn = mayComeBack() && await comeBack();
