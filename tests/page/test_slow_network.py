@@ -1,10 +1,18 @@
-"""At stake: over a slow network a second visit is there at once, as little is sent; what comes is read at once."""
+"""At stake: over a slow network a second visit is there at once, as little is sent; what comes is read at once.
+
+The network is the browser's own emulation: each request waits for its answer as long as a round trip takes, and
+setting up a connection costs nothing more. A browser that has no connection to the server any more (20 s after the last
+answer) has one round trip more in front of all others than is counted here, and one for each connection at the same time.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import expect
+import pytest
+from playwright.sync_api import Page, expect
 
 from tests.page.seen import row
 from tests.page.site import Site
@@ -63,6 +71,69 @@ def test_a_second_visit_asks_for_no_file_of_the_page(task: Task, visit: Visit) -
     assert [path for path in second if path.startswith("/static/")] == []
     assert len(second) < 12, second
     assert sent.bytes < 20_000 < size < 300_000
+
+
+class Rounds:
+    """Which requests had to wait for the answers to which others, since the last visit began."""
+
+    def __init__(self, visit: Visit, page: Page) -> None:
+        self._url = visit.site.url
+        self._begun: dict[str, tuple[float, str]] = {}
+        self._answered: dict[str, float] = {}
+        client = visit.context.new_cdp_session(page)
+        client.send("Network.enable")
+        client.send("Network.emulateNetworkConditions", SLOW)
+        client.on("Network.requestWillBeSent", self._send)
+        client.on("Network.responseReceived", self._receive)
+        client.on("Network.requestServedFromCache", lambda one: self._begun.pop(one["requestId"], None))
+
+    def _send(self, one: Any) -> None:
+        if one["request"]["url"].startswith(self._url):
+            words = f"{one['request']['method']} {one['request']['url'].removeprefix(self._url).partition('?')[0]}"
+            self._begun[one["requestId"]] = one["timestamp"], words
+
+    def _receive(self, one: Any) -> None:
+        if one["response"].get("fromDiskCache"):
+            self._begun.pop(one["requestId"], None)
+        self._answered[one["requestId"]] = one["timestamp"]
+
+    def before(self, words: str) -> list[str]:
+        """Return a request, and in front of it those that were waited for, one behind the other."""
+        (key,) = (key for key, (_, one) in self._begun.items() if one == words)
+        found = [words]
+        while earlier := [one for one in self._begun if self._answered.get(one, math.inf) < self._begun[key][0]]:
+            key = max(earlier, key=lambda one: self._answered[one])
+            found.insert(0, self._begun[key][1])
+        return found
+
+
+#: When a worker's row was drawn first, in ms since the visit began.
+_DRAWN = """new MutationObserver((_, observer) => {
+  if (!document.querySelector('[data-key="t1/works"]')) return;
+  window.drawnAt = performance.now();
+  observer.disconnect();
+}).observe(document, { childList: true, subtree: true });"""
+
+
+@pytest.mark.parametrize("way", ["reload", "address", "link"])
+def test_a_second_visit_waits_for_two_answers(
+    task: Task, visit: Visit, way: str, record_property: Callable[[str, object], None]
+) -> None:
+    spawn(worker("sleeps", 600), name="works")
+    page = visit.open()
+    expect(row(page, "works")).to_be_visible()
+    visit.context.add_init_script(_DRAWN)
+    again = page if way == "reload" else visit.context.new_page()
+    rounds = Rounds(visit, again)
+    if way == "reload":
+        page.reload()
+    else:
+        again.goto(visit.site.new_link() if way == "link" else visit.site.url)
+    expect(row(again, "works")).to_be_visible()
+    for path in ("/api/v1/events", "/api/v1/about"):
+        assert rounds.before(f"GET {path}") == ["GET /", f"GET {path}"]
+        assert visit.requests.count(f"GET {path}") == 2, "once in each visit"
+    record_property("drawn_ms", again.evaluate("drawnAt"))
 
 
 def test_the_stream_comes_compressed_and_at_once(task: Task, site: Site, visit: Visit) -> None:

@@ -223,7 +223,7 @@ class Browser:
             self.cookie = answer.headers["Set-Cookie"].partition(";")[0]
             self.id, self.key, self.count = answer.json["session"], proof(secret, "session", nonce, own), 0
             self.page = f"page.{answer.json['page']}"
-            self.page_key = hidden(answer.json["key"], proof(self.key, "page"))
+            self.page_key = hidden(answer.json["key"], proof(self.key, "page", answer.json["page"]))
         return answer
 
     def open(self, link: str) -> Answered:

@@ -25,7 +25,7 @@ from agentctl.interfaces.web.compression import Compressed
 from agentctl.interfaces.web.connections import Connections
 from agentctl.interfaces.web.endpoint import PREFIX, Endpoint, read_body
 from agentctl.interfaces.web.endpoint_app import Carrying, EndpointApp, bug, json_response, not_allowed
-from agentctl.interfaces.web.gate import ANSWER, SESSION, Access, Gate, Refuse, TooLarge, cookies_of
+from agentctl.interfaces.web.gate import ANSWER, GREETING, SESSION, Access, Gate, Refuse, TooLarge, cookies_of
 from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.interfaces.web.login import Login
 from agentctl.interfaces.web.metrics import metrics_of
@@ -186,7 +186,7 @@ class Website:
         return found or problem(404, "there is no such file", code=ExitCode.NOT_FOUND)
 
     async def _page(self, request: Request) -> Response:
-        return self._files.index(request)
+        return self._files.index(request, request.scope.get(GREETING))
 
     # -- who is let in ---------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from urllib.parse import unquote
 
@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentctl.errors import AtTerminal, ExitCode
 from agentctl.interfaces.web.endpoint import PREFIX
 from agentctl.interfaces.web.login import Login
+from agentctl.interfaces.web.page_files import PREFIX as STATIC
 from agentctl.interfaces.web.page_sessions import PageSessions, Signed
 from agentctl.interfaces.web.problems import problem
 from agentctl.lean import NamedTuple
@@ -27,6 +28,12 @@ from agentctl.lean import NamedTuple
 SESSION, ANSWER = "/session", "/answer/"
 #: By which a page shows that a request is its own, and the server that the answer is.
 SIGNED, PROOF = "agentctl-signed", "Agentctl-Proof"
+#: By which a page that has just been let in asks how it comes back after a restart, and is told.
+_WANTS, _WAY_BACK = "agentctl-wants", "Agentctl-Way-Back"
+#: The cookies by which a page asks the server, when it is loaded anew, to prove itself in index.html, one for each port.
+_ASKS = "agentctl-asks-"
+#: In the scope of a request for the page: with what it is greeted.
+GREETING = "agentctl.greeting"
 #: A batch of some ten thousand workers.
 LONGEST_BODY, _LONGEST_OF_ANYBODY = 8 << 20, 8 << 10
 _READS = frozenset({"GET", "HEAD"})
@@ -142,13 +149,15 @@ class Gate:
         headers = Headers(scope=scope)
         signed = self._signed(scope, headers)
         pressed_at = self._pressed_at(scope, headers)
-        send = _with_headers(send, None if signed is None else signed.proof, pressed_at)
+        send = _with_headers(send, self._proofs(signed, headers), pressed_at)
         answer = self._from_elsewhere(scope, headers, pressed_at)
         if answer is None and not _is_open(scope):
             answer = self._early(scope, headers, signed) or await self._late(scope, headers, signed)
         if answer is not None:
             await answer(scope, receive, send)
             return
+        if _is_page(scope):
+            scope = {**scope, GREETING: await self._greeting(scope, headers)}
         with nullcontext() if signed is None else self._sessions.asking(signed):
             await self._app(scope, _Bounded(receive, _longest(str(scope["path"]))), send)
 
@@ -179,6 +188,27 @@ class Gate:
         query = scope["query_string"].decode("latin-1")
         path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
         return self._sessions.signed(shown[0], scope["method"], path, cookies_of(headers, self._login.cookie_name))
+
+    def _proofs(self, signed: Signed | None, headers: Headers) -> dict[str, str]:
+        """Return what a page is told of who answers, and how it comes back, if it asks."""
+        if signed is None:
+            return {}
+        found = {PROOF: signed.proof}
+        if _WANTS in headers:
+            found[_WAY_BACK] = " ".join(self._sessions.way_back(signed.session))
+        return found
+
+    async def _greeting(self, scope: Scope, headers: Headers) -> tuple[str, str] | None:
+        """Return a nonce and the proof of the server for a page that is loaded anew; None if it may not come back.
+
+        It is what a page asks for at `/session` otherwise, and the same is looked at.
+        """
+        cookies = cookies_of(headers, self._login.cookie_name)
+        for asked in cookies_of(headers, _ASKS, is_beginning=True):
+            session = self._sessions.of(asked.partition(".")[0])
+            if session is not None and await self._refuse(scope, session.origin == self._access.proxied) is None:
+                return self._sessions.greet(asked, cookies)
+        return None
 
     def _early(self, scope: Scope, headers: Headers, signed: Signed | None) -> Response | None:
         """Return the answer to a request that is refused for what it says."""
@@ -250,6 +280,11 @@ def _is_open(scope: Scope) -> bool:
     return scope["method"] in _READS and not _is_call(str(scope["path"]))
 
 
+def _is_page(scope: Scope) -> bool:
+    """Return whether index.html is asked for."""
+    return scope["method"] == "GET" and _is_open(scope) and not str(scope["path"]).startswith(STATIC)
+
+
 def _is_call(path: str) -> bool:
     """Return whether a path is for programs, and not for a browser's address line."""
     if path == SESSION or path.startswith((f"{PREFIX}/", "/healthz", "/metrics", ANSWER)):
@@ -263,10 +298,14 @@ def _is_visit(scope: Scope, headers: Headers) -> bool:
     return scope["method"] == "GET" and is_document and _is_open(scope)
 
 
-def cookies_of(headers: Headers, name: str) -> list[str]:
-    """Return the values of the cookies of a name; any server of this machine may have set others, whatever they are."""
+def cookies_of(headers: Headers, name: str, *, is_beginning: bool = False) -> list[str]:
+    """Return the values of the cookies of a name; any server of this machine may have set others, whatever they are.
+
+    Args:
+        is_beginning: The name is only the beginning of theirs.
+    """
     pairs = (one.strip().partition("=") for header in headers.getlist("cookie") for one in header.split(";"))
-    return [value for key, _, value in pairs if key == name]
+    return [value for key, _, value in pairs if key == name or (is_beginning and key.startswith(name))]
 
 
 def _longest(path: str) -> int:
@@ -299,7 +338,7 @@ class _Bounded:
         return message
 
 
-def _with_headers(send: Send, proof: str | None, pressed_at: str | None) -> Send:
+def _with_headers(send: Send, proofs: Mapping[str, str], pressed_at: str | None) -> Send:
     """Return a function that adds to each response what browsers are told, and what proves to a page whose it is.
 
     Args:
@@ -312,8 +351,7 @@ def _with_headers(send: Send, proof: str | None, pressed_at: str | None) -> Send
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-cache, private")
-            if proof is not None:
-                headers[PROOF] = proof
+            headers.update(proofs)
             if pressed_at is not None:
                 headers["Access-Control-Allow-Origin"] = pressed_at
                 headers.add_vary_header("Origin")

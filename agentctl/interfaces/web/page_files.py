@@ -24,6 +24,8 @@ from agentctl.lean import NamedTuple
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "/static/"
 INDEX = "index.html"
+#: The place in it for the proof of the server.
+_UNGREETED = b'<meta name="greeting" content="">'
 _TYPES = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
     ".png": "image/png", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
@@ -82,9 +84,19 @@ class PageFiles:
         self._files = {name: _file(name, content) for name, content in data.items()}
         self._index = _file(INDEX, page)
 
-    def index(self, request: Request) -> Response:
-        """Return the page."""
-        return self._index.response(request)
+    def index(self, request: Request, greeting: tuple[str, str] | None) -> Response:
+        """Return the page.
+
+        Args:
+            greeting: A nonce and the proof of the server, for a page that is loaded anew.
+        """
+        if greeting is None:
+            return self._index.response(request)
+        page = self._index.data.replace(_UNGREETED, _UNGREETED[:-2] + f'{".".join(greeting)}">'.encode())
+        headers = {"Cache-Control": _NEVER, "Vary": "Accept-Encoding"}
+        if accepts_gzip(request.headers):
+            page, headers["Content-Encoding"] = gzip.compress(page, mtime=0), "gzip"
+        return Response(page, 200, headers, self._index.media_type)
 
     def response(self, name: str, request: Request) -> Response | None:
         """Return a file; None if there is none of that name.

@@ -38,6 +38,10 @@ class Begun(NamedTuple):
     nonces: tuple[str, str]
     until: float
 
+    def session(self, cookie: str, now: float) -> PageSession:
+        """Return the session that it becomes."""
+        return PageSession(proof(self.secret, "session", *self.nonces), cookie, self.origin, now)
+
 
 class PageSession:
     """A page that is let in."""
@@ -119,10 +123,24 @@ class PageSessions:
             return None
         if name.startswith("session."):  # Its page is there.
             self._sessions.move_to_end(name.partition(".")[2])
-        own = random_text(32)
+        own = random_text(16)
         self._begun[own] = Begun(name, secret, origin, (nonce, own), self._now() + _BEGUN_S)
         _bound(self._begun, _MOST_BEGUN)
         return own, proof(secret, "server", name, origin, nonce, own)
+
+    def of(self, name: str) -> PageSession | None:
+        """Return the session of a name."""
+        return self._sessions.get(name)
+
+    def greet(self, asked: str, cookies: Iterable[str]) -> tuple[str, str] | None:
+        """Return the same for a page that is being loaded, and was there before; None if it was not.
+
+        Args:
+            asked: The session that it had, and its nonce, as its cookie has them.
+        """
+        name, _, nonce = asked.partition(".")
+        session = self._sessions.get(name)
+        return None if session is None else self.begin(f"session.{name}", nonce, session.origin, cookies)
 
     def enter(self, nonce: str, shown: str, cookies: Iterable[str]) -> Entered | None:
         """Let a page in that proves that it knows the secret; None if it does not. It has one try."""
@@ -136,12 +154,19 @@ class PageSessions:
             _bound(self._used, _MOST_USED)
         # The tabs of a browser share it. It may be known to other servers of this machine: alone it opens nothing.
         cookie = next(filter(_COOKIE.fullmatch, cookies), None) or random_text(32)
-        made = PageSession(proof(begun.secret, "session", *begun.nonces), cookie, begun.origin, self._now())
-        name = random_text(16)
-        self._sessions[name] = made
+        made = begun.session(cookie, self._now())
+        self._keep(nonce, made)
+        return Entered(nonce, cookie, *self.way_back(made))
+
+    def _keep(self, name: str, session: PageSession) -> None:
+        self._sessions[name] = session
+        self._sessions.move_to_end(name)
         _bound(self._sessions, _MOST_SESSIONS)
+
+    def way_back(self, session: PageSession) -> tuple[str, str]:
+        """Return the name and the hidden key with which a page that is let in comes back after a restart."""
         page, key = self._login.new_page()
-        return Entered(name, cookie, page, hidden(key, proof(made.key, "page")))
+        return page, hidden(key, proof(session.key, "page", page))
 
     def _secret_of(self, name: str, cookies: list[str]) -> str | None:
         if name == "token":
@@ -166,13 +191,23 @@ class PageSessions:
             path: As it came, with its query.
         """
         found = _SIGNED.fullmatch(shown)
-        session = self._sessions.get(found[1]) if found is not None else None
+        session = self._sessions.get(found[1]) or self._greeted(found[1]) if found is not None else None
         if found is None or session is None or session.cookie not in cookies:
             return None
         if not is_same(found[3], proof(session.key, "ask", method, path, found[2])) or not session.takes(int(found[2])):
             return None
-        self._sessions.move_to_end(found[1])
+        self._begun.pop(found[1], None)
+        self._keep(found[1], session)
         return Signed(session, proof(session.key, "answer", found[2]))
+
+    def _greeted(self, name: str) -> PageSession | None:
+        """Return the session of a page that was greeted, while the one that it had is there: its signature proves it."""
+        begun = self._begun.get(name)
+        kind, _, before = ("", "", "") if begun is None else begun.name.partition(".")
+        had = self._sessions.get(before) if kind == "session" else None
+        if begun is None or had is None or begun.until < self._now():
+            return None
+        return begun.session(had.cookie, self._now())
 
     def asking(self, signed: Signed) -> AbstractContextManager[None]:
         """Return what is entered while a request of a page is answered."""

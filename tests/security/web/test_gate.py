@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agentctl.adapters.served import live_server
 from agentctl.adapters.taskdir import Root
-from agentctl.interfaces.web.login import CODE_S, new_link, proof
+from agentctl.interfaces.web.login import CODE_S, hidden, new_link, proof
 from agentctl.interfaces.web.page_files import FOLDER, INDEX
 from agentctl.supervision.worker.environment import store_folder
 from tests.listener import configure
@@ -390,6 +390,41 @@ def test_a_browser_enters_again_during_one_run_and_a_page_in_the_next(root: Path
         assert again.ask("GET", f"{API}/tasks").status == 200
     with serving(root, "--port", str(server.port), "--new-token") as server:
         assert Browser(server).enter(page.page, page.page_key).status == UNPROVEN
+
+
+def _greeted(server: Server, cookies: str) -> str:
+    """Return the greeting in the page that somebody with some cookies gets."""
+    page = server.ask("GET", "/tasks/t1", None, {"Cookie": cookies}, token=None).body.decode()
+    return re.findall(r'<meta name="greeting" content="([^"]*)">', page)[0]
+
+
+def test_a_page_that_is_loaded_anew_is_greeted_and_its_browser_alone_can_use_it(server: Server) -> None:
+    page, other = logged_in(server), logged_in(server)
+    nonce = "n" * 22
+    asks = f"agentctl-asks-1={page.id}.{nonce}"
+    for cookies in ("", page.cookie, asks, f"{asks}; {other.cookie}", f"{page.cookie}; agentctl-asks-1=x.{nonce}"):
+        assert _greeted(server, cookies) == "", cookies
+    junk = "agentctl-asks-=; agentctl-asks-2=...; agentctl-asks-3=" + "x" * 500
+    own, shown = _greeted(server, f"{junk}; {asks}; {page.cookie}").split(".")
+    assert shown == proof(page.again, "server", f"session.{page.id}", server.url, nonce, own)
+    again = Browser(server)
+    again.id, again.cookie = own, page.cookie
+    for key in ("x", page.key, page.again, shown):
+        again.key = key
+        refused(again.ask("GET", f"{API}/tasks"), 401)
+    again.key, again.count = proof(page.again, "session", nonce, own), 0
+    headers = again.signed("GET", f"{API}/tasks")
+    refused(server.ask("GET", f"{API}/tasks", None, {**headers, "Cookie": other.cookie}, token=None), 401)
+    answer = server.ask("GET", f"{API}/tasks", None, {**headers, "Agentctl-Wants": "way-back"}, token=None)
+    assert answer.status == 200
+    assert answer.headers["Agentctl-Proof"] == proof(again.key, "answer", "1")
+    refused(server.ask("GET", f"{API}/tasks", None, headers, token=None), 401)
+    name, key = answer.headers["Agentctl-Way-Back"].split(" ")
+    assert hidden(key, proof(again.key, "page", name)) == proof(server.token, "page", name)
+    for secret in (page.key, page.again, again.key, server.token):
+        assert secret not in f"{own}.{shown} {answer.headers}"
+    wants = {"Agentctl-Wants": "way-back"}
+    assert server.ask("GET", f"{API}/tasks", None, wants).headers["Agentctl-Way-Back"] is None, "a token is no page"
 
 
 def test_nobody_logs_in_without_the_token(server: Server) -> None:

@@ -1,5 +1,6 @@
 // What is there first: takes the code out of the address, lets the page in, and shows it or the login.
-import { comeBack, enter, isCode, listen, mayComeBack } from './js/session.js';
+import { askAhead } from './js/asked_ahead.js';
+import { comeBack, enter, enterGreeted, isCode, listen, mayComeBack } from './js/session.js';
 import { IS_RUNNING, PRINTS_LINK } from './js/text/at_terminal.js';
 
 /**
@@ -107,7 +108,9 @@ async function openByLink() {
   const text = taken();
   if (!text) return false;
   if (isCode(text)) {
-    await open(text);
+    // Who is in already need not wait for it; but it opens nothing any more once it stands in what a browser remembers.
+    if (enterGreeted()) enter(text).catch(() => {});
+    else await open(text);
   } else if (app.hidden) {
     await show(false);
     tell(WRONG);
@@ -129,5 +132,11 @@ addEventListener('hashchange', openByLink);
 addEventListener('keydown', (event) => {
   if (!login.hidden && !login.contains(/** @type {Node | null} */ (event.target))) event.stopImmediatePropagation();
 }, true);
-listen({ onIn: () => show(true), onOut: () => show(false) });
+listen({
+  onIn: () => {
+    askAhead();
+    show(true);
+  },
+  onOut: () => show(false),
+});
 begin();

@@ -1,6 +1,7 @@
 // Requests to the interface, as this page, and errors as the server words them.
+import { pageFetch } from './asked_ahead.js';
 import { attempt } from './outstanding.js';
-import { leave, LetOut, signedFetch } from './session.js';
+import { leave, LetOut } from './session.js';
 import { IS_RUNNING, PRINTS_LINK } from './text/at_terminal.js';
 import { stepInWords } from './text/next_steps.js';
 
@@ -87,7 +88,7 @@ async function ask(path, query, { limitMs = LIMIT_MS, ...options }) {
   const signal = Number.isFinite(limitMs) ? AbortSignal.timeout(limitMs) : null;
   let response;
   try {
-    response = await signedFetch(urlOf(path, query), { cache: 'no-cache', signal, ...options });
+    response = await pageFetch(urlOf(path, query), { cache: 'no-cache', signal, ...options });
   } catch (error) {
     throw unanswered(error);
   }

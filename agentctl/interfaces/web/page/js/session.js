@@ -5,6 +5,9 @@
 import { hexOf, hmac } from './hmac.js';
 
 const KEPT = 'agentctl.again';
+/** The cookie by which the server is asked in the next load of the page; cookies know no ports. */
+const ASKS = `agentctl-asks-${location.port}`;
+const FOR_ALL = '; path=/; samesite=strict';
 const CODE_NAME = 16;
 const CODE_LENGTH = 38;
 /** So often at most a page that was let out tries to come back. */
@@ -12,8 +15,9 @@ const PAUSE_MS = 2000;
 /** So long whoever is at its port has to prove to be the server. */
 const PROVES_MS = 20_000;
 
-/** The session: `{id, key, count}`; and that with which the page comes back: `{name, key}`. */
-/** @type {{ id: string, key: string, count: number } | null} */
+/** The session; `isTold`: how the page comes back from it. And that with which it does so: `{name, key}`. */
+/** @typedef {{ id: string, key: string, count: number, isTold: boolean }} Session */
+/** @type {Session | null} */
 let current = null;
 /** @type {{ name: string, key: string } | null} */
 let later = null;
@@ -71,13 +75,62 @@ async function enterBy(name, secret) {
   const ours = proof(secret, 'page', name, location.origin, nonce, hello.nonce);
   const made = await send({ nonce: hello.nonce, proof: ours });
   if (!made.session) return made;
-  const key = proof(secret, 'session', nonce, hello.nonce);
-  current = { id: made.session, key, count: 0 };
-  later = { name: `page.${made.page}`, key: shown(made.key, proof(key, 'page')) };
-  localStorage.setItem(KEPT, JSON.stringify({ name: `session.${current.id}`, secret: proof(key, 'again') }));
-  isProven = true;
+  const session = letIn(made.session, proof(secret, 'session', nonce, hello.nonce));
+  learn(session, made.page, made.key);
   tellIn();
   return null;
+}
+
+/**
+ * @param {string} id
+ * @param {string} key
+ */
+function letIn(id, key) {
+  current = { id, key, count: 0, isTold: false };
+  isProven = true;
+  return current;
+}
+
+/**
+ * Take what the server has told: how the page comes back to a later run, and, now that there is a session, to this one.
+ * @param {Session} session
+ * @param {string} page
+ * @param {string} hidden
+ */
+function learn(session, page, hidden) {
+  later = { name: `page.${page}`, key: shown(hidden, proof(session.key, 'page', page)) };
+  session.isTold = true;
+  keep(`session.${session.id}`, proof(session.key, 'again'));
+}
+
+/**
+ * Have the browser keep that with which the page enters again, and what it asks of the server when it is loaded anew.
+ * @param {string} name
+ * @param {string} secret
+ */
+function keep(name, secret) {
+  const nonce = random();
+  localStorage.setItem(KEPT, JSON.stringify({ name, secret, nonce }));
+  const isSecure = location.protocol === 'https:' ? '; secure' : '';
+  document.cookie = `${ASKS}=${name.replace('session.', '')}.${nonce}${FOR_ALL}${isSecure}`;
+}
+
+/** The nonce and the proof of the server that came with index.html, if the browser had asked. */
+const greeting = document.querySelector('meta[name=greeting]')?.getAttribute('content')?.split('.') ?? [];
+
+/**
+ * Enter by what came with the page, without another word: the server has proved itself in it, and each request of the
+ * page proves the page. It counts once, for what this browser has asked since it was let in.
+ */
+export function enterGreeted() {
+  const way = kept();
+  const [theirs, shownProof] = greeting.splice(0);
+  if (!way || !shownProof) return false;
+  keep(way.name, way.key);
+  if (shownProof !== proof(way.key, 'server', way.name, location.origin, way.nonce, theirs)) return false;
+  letIn(theirs, proof(way.key, 'session', way.nonce, theirs));
+  tellIn();
+  return true;
 }
 
 /**
@@ -88,8 +141,8 @@ export const enter = (text) => (isCode(text) ? enterBy(`code.${text.slice(0, COD
 
 function kept() {
   try {
-    const { name, secret } = JSON.parse(localStorage.getItem(KEPT) ?? 'null');
-    return { name: String(name), key: String(secret) };
+    const { name, secret, nonce } = JSON.parse(localStorage.getItem(KEPT) ?? 'null');
+    return { name: String(name), key: String(secret), nonce: String(nonce) };
   } catch {
     return null;
   }
@@ -107,6 +160,7 @@ async function isTheSame() {
 }
 
 async function tryAll() {
+  if (enterGreeted()) return true;
   if (await isTheSame()) {
     isProven = true;
     tellIn();
@@ -156,6 +210,7 @@ export async function signedFetch(url, options = {}) {
     const signed = `${id}.${number}.${proof(key, 'ask', options.method ?? 'GET', pathname + search, number)}`;
     const headers = new Headers(options.headers);
     headers.set('Agentctl-Signed', signed);
+    if (!session.isTold) headers.set('Agentctl-Wants', 'way-back');
     let response;
     try {
       response = await fetch(url, { ...options, headers });
@@ -163,7 +218,11 @@ export async function signedFetch(url, options = {}) {
       if (error.name !== 'AbortError') doubt();
       throw error;
     }
-    if (response.headers.get('Agentctl-Proof') === proof(key, 'answer', number)) return response;
+    if (response.headers.get('Agentctl-Proof') === proof(key, 'answer', number)) {
+      const [page, hidden] = response.headers.get('Agentctl-Way-Back')?.split(' ') ?? [];
+      if (hidden && session === current && !session.isTold) learn(session, page, hidden);
+      return response;
+    }
     response.body?.cancel().catch(() => {});
     doubt();
     if (isAgain) throw new TypeError('this does not come from the server');
@@ -174,6 +233,7 @@ export async function signedFetch(url, options = {}) {
 export async function leave() {
   await signedFetch('/session', { method: 'DELETE' }).catch(() => {});
   localStorage.removeItem(KEPT);
+  document.cookie = `${ASKS}=; max-age=0${FOR_ALL}`;
   current = null;
   later = null;
   isProven = false;

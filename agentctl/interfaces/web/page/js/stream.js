@@ -2,7 +2,8 @@
 // is then sent what has changed. A browser opens few connections to one server, so of the pages that nobody looks at
 // one alone keeps it (`turns.js`); the others ask now and then what they count.
 import { get, onUnreachable, urlOf } from './api.js';
-import { doubt, signedFetch } from './session.js';
+import { pageFetch } from './asked_ahead.js';
+import { doubt } from './session.js';
 import { eventStreamParser } from './sse_parse.js';
 import { leaveTurn, takeTurn, turn } from './turns.js';
 
@@ -39,6 +40,7 @@ export function openStream(tell) {
   let timer = 0;
   let hiddenTimer = 0;
   let isWanted = false;
+  let wasAway = false;
   let heardAt = 0;
   let aliveAt = 0;
 
@@ -66,7 +68,7 @@ export function openStream(tell) {
     try {
       /** @type {Record<string, string>} */
       const more = cursor ? { 'Last-Event-ID': cursor } : {};
-      const response = await signedFetch(urlOf('/events', { fleet: true, version, since: cursor ? null : 'now' }), {
+      const response = await pageFetch(urlOf('/events', { fleet: true, version, since: cursor ? null : 'now' }), {
         headers: { Accept: 'text/event-stream', ...more }, signal: abort.signal, cache: 'no-store',
       });
       if (!response.ok) throw new Error(`the server answered ${response.status}`);
@@ -100,6 +102,7 @@ export function openStream(tell) {
   const close = () => {
     if (turn.isMine) return;
     isWanted = false;
+    wasAway = true;
     clearTimeout(timer);
     const was = current;
     current = null;
@@ -113,7 +116,8 @@ export function openStream(tell) {
     pause = FIRST_PAUSE_MS;
     clearTimeout(timer);
     if (current) return;
-    doubt(); // Nothing has told meanwhile whether the server still lives.
+    if (wasAway) doubt(); // Nothing has told meanwhile whether the server still lives.
+    wasAway = false;
     read();
   };
 
