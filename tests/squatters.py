@@ -18,7 +18,7 @@ from tests.support import start_argv, worker
 
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start another user's process")
-#: Sends requests as another user, and prints their status codes.
+#: Sends requests as another user, and prints the status codes and the texts of the answers.
 _ASKS = """
 import http.client, json, os, sys
 "localhost".encode("idna")
@@ -27,7 +27,9 @@ found = []
 for method, path, headers, body in json.load(sys.stdin):
     connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[2]), timeout=20)
     connection.request(method, path, body, headers)
-    found.append(connection.getresponse().status)
+    answer = connection.getresponse()
+    is_short = answer.headers.get_content_type() != "text/event-stream"
+    found.append((answer.status, answer.read(100_000).decode("utf-8", "replace") if is_short else ""))
     connection.close()
 print(json.dumps(found))
 """
@@ -79,8 +81,13 @@ def squatting(port: int, folder: Path, how: str = "answers") -> Iterator[Squatte
 
 def asked_by_another(port: int, requests: Iterable[Request], uid: int = NOBODY) -> list[int]:
     """Have another user ask a server; return the status codes."""
+    return [status for status, _ in answers_to_another(port, requests, uid)]
+
+
+def answers_to_another(port: int, requests: Iterable[Request], uid: int = NOBODY) -> list[tuple[int, str]]:
+    """Have another user ask a server; return the status codes and the texts."""
     asked = subprocess.run(
         [sys.executable, "-c", _ASKS, str(uid), str(port)], input=json.dumps(list(requests)), capture_output=True,
         text=True, check=True, timeout=60,
     )  # fmt: skip
-    return list(json.loads(asked.stdout))
+    return [(status, text) for status, text in json.loads(asked.stdout)]

@@ -43,6 +43,8 @@ class KeptPlace(NamedTuple):
 
     host: str
     port: int
+    #: Somebody else was there since.
+    is_spoiled: bool = False
 
 
 # -- by the server -----------------------------------------------------------------------------------------------------
@@ -83,17 +85,20 @@ def kept_place(folder: FilePath, root: Root) -> KeptPlace | None:
     said = _said(folder, root)
     host, port = said.get("host"), said.get("port")
     is_one = isinstance(host, str) and isinstance(port, int) and 0 < port < 1 << 16
-    return KeptPlace(str(host), int(port)) if is_one and port is not None else None
+    return KeptPlace(str(host), int(port), said.get("spoiled") is True) if is_one and port is not None else None
 
 
-def forget_token(folder: FilePath, root: Root) -> None:
-    """Have the next server of a root make a new token, as somebody else is where pages of the last one are open.
+def spoil_place(folder: FilePath, root: Root) -> None:
+    """Have the next server of a root make a new token, and go elsewhere: somebody else is where the last one was.
+
+    There are open pages of the last one, which have sent something; and what that program has put into a browser
+    there (a service worker, a page that is kept for years) stays in it.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
     kept = {key: value for key, value in _said(folder, root).items() if key in {"host", "port"}}
-    write_whole(server_file(folder, root, "json"), to_json(kept), durable=False)
+    write_whole(server_file(folder, root, "json"), to_json({**kept, "spoiled": True}), durable=False)
 
 
 def announce(folder: FilePath, root: Root, served: RootServer, at: KeptPlace | None = None) -> None:

@@ -25,9 +25,10 @@ class Site:
         self.url = self.link = self.token = ""
         self.process = self._start(0)
 
-    def _start(self, port: int) -> Any:
+    def _start(self, port: int | None) -> Any:
+        where = [] if port is None else ["--port", str(port)]
         with self._said.open("a", encoding="utf-8") as said:
-            process = start("serve", "--port", str(port), "--json", *self._options, stderr=said.fileno())
+            process = start("serve", *where, "--json", *self._options, stderr=said.fileno())
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line, self._said.read_text(encoding="utf-8")
@@ -56,6 +57,10 @@ class Site:
         """Start it again, on the same port."""
         self._options = (*self._options, *options)
         self.process = self._start(self.port)
+
+    def again_wherever(self) -> None:
+        """Start it again, where it goes by itself."""
+        self.process = self._start(None)
 
     def stop(self) -> None:
         """End it as Ctrl-C does; it may be gone already."""

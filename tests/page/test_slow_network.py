@@ -2,7 +2,8 @@
 
 The network is the browser's own emulation: each request waits for its answer as long as a round trip takes, and
 setting up a connection costs nothing more. A browser that has no connection to the server any more (20 s after the last
-answer) has one round trip more in front of all others than is counted here, and one for each connection at the same time.
+answer) has one more round trip in front of index.html than is counted here, and one for each further connection that is
+opened at the same time.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -12,11 +13,12 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from agentctl.adapters.served import kept_place
 from agentctl.adapters.taskdir import Root
@@ -31,6 +33,7 @@ from tests.support import run, wait_until, worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who holds a socket")
 FORM = "Link or token"
+_GREETING = re.compile(r'<meta name="greeting" content="([^"]+)">')
 
 
 def is_in(page: Page) -> bool:
@@ -141,6 +144,51 @@ def test_who_takes_the_port_gets_nothing_of_an_open_page(
     expect(row(page, "works")).to_be_visible()
     visit.live()
     assert [row["agentInstance"] for row in run("list", "--json").json] == ["works"]
+
+
+@needs_root
+def test_what_a_squatter_has_left_in_the_browser_gets_no_link(
+    task: Task, site: Site, visit: Visit, tmp_path: Path
+) -> None:
+    """It answers for the server at that port whenever it likes: so no server goes there by itself once it was seen."""
+    site.kill()
+    page = visit.page
+    with squatting(site.port, tmp_path, "stays") as squatter:
+        page.goto(site.url)
+        expect(page).to_have_title("stays")
+        assert str(squatter.port) in run("serve", check=False).err
+    page.goto("about:blank")
+    page.goto(f"{site.url}/#code")
+    expect(page).to_have_title("the squatter has #code")
+    visit.problems.clear()  # It has no rules, and says what it likes.
+    spawn(worker("sleeps", 60), name="works")
+    site.again_wherever()
+    assert site.port != squatter.port
+    visit.open()
+    expect(row(page, "works")).to_be_visible()
+
+
+def test_a_page_that_is_loaded_anew_tells_a_squatter_nothing(task: Task, site: Site, visit: Visit) -> None:
+    """It gives out our own page, with a proof of its own making, or one that the server gave in an earlier visit."""
+    page = visit.open()
+    with page.expect_response(f"{site.url}/") as loaded:
+        page.reload()
+    visit.live()
+    told = loaded.value.text()
+    assert _GREETING.search(told)
+    for greeting in ("x.y", f"{'x' * 22}.{'0' * 64}", _GREETING.findall(told)[0]):
+        forged = _GREETING.sub(f'<meta name="greeting" content="{greeting}">', told)
+        page.route(f"{site.url}/", partial(_give_out, forged))
+        visit.requests.clear()
+        page.reload()
+        visit.live()
+        asked = [one for one in visit.requests if "/static/" not in one]
+        assert asked[:3] == ["GET /", "POST /session", "POST /session"], "who has proved nothing is asked to, first"
+        page.unroute(f"{site.url}/")
+
+
+def _give_out(text: str, route: Route) -> None:
+    route.fulfill(body=text, content_type="text/html")
 
 
 class Other:

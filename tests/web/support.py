@@ -93,7 +93,7 @@ class Server:
         if "--url" in options:  # That is where others reach it.
             place = kept_place(store_folder(), Root(str(root)))
             assert place is not None
-            self.host, self.port = place
+            self.host, self.port = place.host, place.port
 
     def ask(
         self, method: str, path: str, body: Any = None, headers: Headers = (), *, token: str | None = "",

@@ -1,7 +1,8 @@
 """`squats.py PORT FILE HOW`: another user's program that waits at a port of this machine for whoever comes by.
 
 It writes all that it gets into FILE, as raw bytes. HOW: it `answers` each request with a document that is none of any
-server's, or passes all of it on to a PORT and what comes back to who has asked. It prints a line once it listens.
+server's, `stays` in a browser that comes by, with a page and a service worker, or passes all of it on to a PORT and
+what comes back to who has asked. It prints a line once it listens.
 """
 
 from __future__ import annotations
@@ -16,6 +17,15 @@ import bounded
 
 NOBODY = 65534
 _ANSWER = b'{"nonce":"x","proof":"x","session":"x","page":"x","key":"00","tasks":[]}'
+
+
+#: In the browser it answers each later visit to the address, and so has what is behind the `#` of a link.
+_STAYS = b"""<script>navigator.serviceWorker.register("/worker.js");
+navigator.serviceWorker.ready.then(() => { document.title = "stays"; })</script>"""
+_WORKER = b"""self.addEventListener("fetch", (event) => event.respondWith(new Response(
+  "<script>document.title = 'the squatter has ' + location.hash</script>",
+  { headers: { "Content-Type": "text/html" } },
+)));"""
 
 
 def main() -> None:
@@ -35,22 +45,24 @@ def main() -> None:
 
 def _serve(client: socket.socket, record: object, how: str) -> None:
     with client, contextlib.suppress(OSError):
-        if how == "answers":
-            _answer(client, record)
+        if how in {"answers", "stays"}:
+            _answer(client, record, stays=how == "stays")
         else:
             with socket.create_connection(("127.0.0.1", int(how))) as real:
                 threading.Thread(target=_pass, args=(real, client, None), daemon=True).start()
                 _pass(client, real, record)
 
 
-def _answer(client: socket.socket, record: object) -> None:
+def _answer(client: socket.socket, record: object, *, stays: bool) -> None:
     while piece := client.recv(1 << 16):
         record.write(piece)  # type: ignore[attr-defined]
         if b"\r\n\r\n" in piece:
-            client.sendall(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-                % (len(_ANSWER), _ANSWER)
-            )
+            kind, body = b"application/json", _ANSWER
+            if stays:
+                is_worker = piece.startswith(b"GET /worker.js ")
+                kind, body = (b"text/javascript", _WORKER) if is_worker else (b"text/html", _STAYS)
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (kind, len(body))
+            client.sendall(head + body)
 
 
 def _pass(here: socket.socket, there: socket.socket, record: object) -> None:

@@ -30,7 +30,7 @@ SESSION, ANSWER = "/session", "/answer/"
 SIGNED, PROOF = "agentctl-signed", "Agentctl-Proof"
 #: By which a page that has just been let in asks how it comes back after a restart, and is told.
 _WANTS, _WAY_BACK = "agentctl-wants", "Agentctl-Way-Back"
-#: The cookies by which a page asks the server, when it is loaded anew, to prove itself in index.html, one for each port.
+#: The cookies by which a page that is loaded anew asks the server to prove itself in index.html, one for each port.
 _ASKS = "agentctl-asks-"
 #: In the scope of a request for the page: with what it is greeted.
 GREETING = "agentctl.greeting"

@@ -201,7 +201,7 @@ class PageSessions:
         return Signed(session, proof(session.key, "answer", found[2]))
 
     def _greeted(self, name: str) -> PageSession | None:
-        """Return the session of a page that was greeted, while the one that it had is there: its signature proves it."""
+        """Return the session of a page that was greeted, while the one that it had is there. A signature proves it."""
         begun = self._begun.get(name)
         kind, _, before = ("", "", "") if begun is None else begun.name.partition(".")
         had = self._sessions.get(before) if kind == "session" else None

@@ -24,12 +24,12 @@ from agentctl.adapters.served import (
     KeptPlace,
     RootServer,
     announce,
-    forget_token,
     hold_server,
     kept_place,
     kept_token,
     live_server,
     server_file,
+    spoil_place,
 )
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import AtTerminal, Refused, UsageError
@@ -163,7 +163,7 @@ def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read
             sockets = _listen(place, before)
         except PortTaken as error:
             if before is not None and error.port == before.port:
-                forget_token(folder, root)
+                spoil_place(folder, root)
                 raise error.where_pages_are_open() from error
             raise
         at = KeptPlace(place.host, sockets[0].getsockname()[1])
@@ -241,8 +241,8 @@ class PortTaken(Refused):
         return Refused(
             f"{self.message}; the last server of this root was there, so there is a new token now",
             hint=AtTerminal(
-                "end that process; or agentctl serve --port 0 takes a free one. Do not use a page that is open at port"
-                f" {self.port}: it may be that process's"
+                f"agentctl serve --port 0 takes a free one. Do not use port {self.port} again: a page that is open"
+                " there may be that process's, and a browser may show its page there later, too"
             ),
         )
 
@@ -268,6 +268,8 @@ def _name_of_user(uid: int | None) -> str:
 def _listen(place: ListenAddress, before: KeptPlace | None) -> list[socket.socket]:
     """Listen at the port that was asked for; else at that of the last server of the root, so that its pages go on.
 
+    Where somebody else has been seen there since, it is a free one, unless something else leads to that port.
+
     Raises:
         PortTaken: Somebody else is there, and no other port was meant.
         Refused: It cannot listen there.
@@ -275,6 +277,8 @@ def _listen(place: ListenAddress, before: KeptPlace | None) -> list[socket.socke
     host = place.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     usual = [DEFAULT_PORT, 0] if before is None else [before.port]
+    if before is not None and before.is_spoiled and place.url is None:
+        usual = [0]
     wanted = usual if place.port is None else [place.port]
     for port in wanted:
         try:

@@ -395,7 +395,7 @@ def test_a_browser_enters_again_during_one_run_and_a_page_in_the_next(root: Path
 def _greeted(server: Server, cookies: str) -> str:
     """Return the greeting in the page that somebody with some cookies gets."""
     page = server.ask("GET", "/tasks/t1", None, {"Cookie": cookies}, token=None).body.decode()
-    return re.findall(r'<meta name="greeting" content="([^"]*)">', page)[0]
+    return str(re.findall(r'<meta name="greeting" content="([^"]*)">', page)[0])
 
 
 def test_a_page_that_is_loaded_anew_is_greeted_and_its_browser_alone_can_use_it(server: Server) -> None:

@@ -18,7 +18,7 @@ import pytest
 from agentctl.interfaces.web.connections import OTHER_END
 from agentctl.interfaces.web.root_server import ListenAddress, Way, _refusing, way_to
 from agentctl.operations.where.connecting import Connecting, PeerKind
-from tests.squatters import NOBODY, Request, asked_by_another, needs_root, squatting
+from tests.squatters import NOBODY, Request, answers_to_another, asked_by_another, needs_root, squatting
 from tests.support import run, start_argv
 from tests.web.support import API, UNPROVEN, Browser, Server, logged_in, new_task, serving, spawned
 
@@ -187,6 +187,19 @@ def test_another_user_gets_nothing_even_with_the_token(root: Path, url: str | No
         enters: Request = ("POST", "/session", {"Content-Type": "application/json"}, '{"as": "token", "nonce": "%s"}')
         assert asked_by_another(server.port, [(*enters[:3], str(enters[3]) % ("n" * 22))]) == [403]
         assert asked_by_another(server.port, [("GET", "/", {}, None)]) == [200], "the files of the page"
+
+
+@needs_root
+def test_another_user_is_not_greeted(root: Path) -> None:
+    """The page itself is for everybody; what proves the server in it is for who may log in."""
+    with serving(root) as server:
+        page = logged_in(server)
+        shown = {"Cookie": f"{page.cookie}; agentctl-asks-{server.port}={page.id}.{'n' * 22}"}
+        own = server.ask("GET", "/", None, shown, token=None).body.decode()
+        ((status, other),) = answers_to_another(server.port, [("GET", "/", shown, None)])
+        assert status == 200
+        assert '<meta name="greeting" content="">' in other
+        assert '<meta name="greeting" content="">' not in own
 
 
 @needs_root
