@@ -53,12 +53,12 @@ def text_of(node: ast.AST) -> str | None:
 
 
 def called(node: ast.AST) -> str:
-    """Return the name of what a node calls; empty if it is no call."""
+    """Return the name of what a node calls; empty of anything else."""
     return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
 
 
 def plain_texts(node: ast.AST) -> Iterator[ast.expr]:
-    """Yield what is below a node and names a command, but is no next step of a terminal."""
+    """Yield what is below a node and names a command, but is not a next step of a terminal."""
     if called(node) == VALUE or is_words(node):
         return
     text = text_of(node)

@@ -54,7 +54,7 @@ def test_a_text_is_looked_at_in_the_page_as_what_it_is(task: Task, site: Site, v
     shown = viewed(visit, "large.txt").get_by_role("region", name="large.txt")
     expect(shown).to_contain_text("The first 262.1 kB of 520.0 kB")
     assert len(shown.inner_text()) < 300_000
-    expect(viewed(visit, "blob.bin").get_by_role("region", name="blob.bin")).to_contain_text("It is no text")
+    expect(viewed(visit, "blob.bin").get_by_role("region", name="blob.bin")).to_contain_text("It is not a text")
 
 
 def test_an_image_is_drawn_if_its_bytes_are_one(task: Task, site: Site, visit: Visit, tmp_path: Path) -> None:

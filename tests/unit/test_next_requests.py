@@ -32,7 +32,8 @@ def test_options_are_keys_and_what_only_a_terminal_has_is_said_to_be_its() -> No
     assert words_over_http("choose another --id; or --max-concurrent N") == "choose another id; or maxConcurrent N"
     assert words_over_http("known: '--x'") == "known: '--x'"
     assert words_over_http(AtTerminal("agentctl doctor --fix")) == "in a terminal: agentctl doctor --fix"
-    assert words_over_http(AtTerminal("see it in a terminal: agentctl doctor")) == "see it in a terminal: agentctl doctor"
+    told = "see it in a terminal: agentctl doctor"
+    assert words_over_http(AtTerminal(told)) == told
 
 
 def test_a_problem_has_all_of_its_steps_and_loses_none() -> None:

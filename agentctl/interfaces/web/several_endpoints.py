@@ -91,9 +91,9 @@ class AskedWorkers:
     def refused(self, one: WorkerId, error: AgentctlError | OSError) -> None:
         """Note why nothing was done to a worker."""
         detail, steps = error_and_steps(error)
-        told = step_documents(steps)
-        first = next((one for one in told if one["step"]), None)
-        more: dict[str, Any] = {"steps": told} | ({"next": first} if first else {})
+        documents = step_documents(steps)
+        first = next((one for one in documents if one["step"]), None)
+        more: dict[str, Any] = {"steps": documents} | ({"next": first} if first else {})
         if isinstance(error, Conflict):
             more["conflict"] = True
         self.became(one, detail, hint=steps_in_words(steps, words_over_http), done=False, **more)

@@ -89,7 +89,7 @@ function Content({ found, path, name }) {
   const text = useMemo(() => (type ? null : textOf(data)), [data]);
   if (type && data.length === size) return html`<${Picture} data=${data} type=${type} name=${name} />`;
   if (type) return html`<p class="quiet">An image of ${bytes(size)}: too large to be shown here.</p>`;
-  if (text === null) return html`<p class="quiet">It is no text: only a download has it.</p>`;
+  if (text === null) return html`<p class="quiet">It is not a text: only a download has it.</p>`;
   return html`<${Text} text=${text} viewer=${viewerOf(path)} />
     ${data.length < size && html`<p class="quiet">The first ${bytes(data.length)} of ${bytes(size)}; a download has all of it.</p>`}`;
 }

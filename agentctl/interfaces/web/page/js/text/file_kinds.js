@@ -10,7 +10,7 @@ const MARKDOWN = /\.(md|markdown)$/i;
 
 /**
  * @param {Uint8Array} data
- * @returns {string} the media type; empty of what is no image
+ * @returns {string} the media type; empty of anything else
  */
 export function imageType(data) {
   const found = IMAGES.find(([, begin]) => /** @type {number[]} */ (begin).every((byte, at) => data[at] === byte));
@@ -18,7 +18,7 @@ export function imageType(data) {
 }
 
 /**
- * The text of the beginning of a file, without a character that is cut at its end; null if it is none.
+ * The text of the beginning of a file, without a character that is cut at its end; null of anything else.
  * @param {Uint8Array} data
  */
 export function textOf(data) {
