@@ -26,9 +26,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
-def lines(text: str, **options: bool) -> list[str]:
+def lines(text: str, *, is_source: bool = False) -> list[str]:
     question = Question(id="q1", kind="select", text=text, options=YES_NO, asked_at="")
-    return question_lines(OpenQuestion("t1", "a", question, is_waiting=True), **options)
+    return question_lines(OpenQuestion("t1", "a", question, is_waiting=True), is_source=is_source)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.sampled_from([20, 79]))
