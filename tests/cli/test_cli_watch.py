@@ -267,10 +267,17 @@ def test_the_end_of_one_worker_is_that_of_wait(root: Path, tmp_path: Path) -> No
     new_task()
     spawn(["sh", "-c", "printf 'no \\033[31mnewline'; exit 3"], "--wait", name="broken", check=False)
     done = run("watch", "broken", check=False)
-    lines = ["broken of t1 failed (exit_code 3): no newline", "no newline", "broken failed (exit_code 3): no newline"]
-    assert (done.code, done.out.splitlines()) == (7, lines)
-    assert lines[-1] == run("wait", "broken", check=False).out.strip()
+    assert (done.code, done.out.splitlines()) == (7, ["no newline", "broken failed (exit_code 3)"])
     assert run("watch", "nobody", check=False).code == 3
+
+    gate = f"until [ -e {tmp_path / 'gate'} ]; do sleep 0.05; done"
+    spawn(["sh", "-c", f"echo why >&2; {gate}; echo after; exit 3"], name="goes-on")
+    watched = Lines("watch", "goes-on")
+    watched.up_to("why")
+    (tmp_path / "gate").touch()
+    code, lines = watched.ended()
+    assert (lines[-2:], code) == (["after", "goes-on failed (exit_code 3): why"], 7)
+    assert lines[-1] == run("wait", "goes-on", check=False).out.strip()
 
 
 @pytest.mark.slow

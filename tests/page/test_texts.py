@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.agent_steps import agent, blocked, ends, plays
+from tests.agent_steps import agent, blocked, define, ends, plays
 from tests.page.install import axe_script
 from tests.page.seen import insist, question, settled, until_said
 from tests.page.visiting import Visit
@@ -368,3 +368,14 @@ def test_a_slow_first_answer_is_waited_for(task: Task, visit: Visit, playing: Ca
     held[0].continue_()
     page.unroute("**/activity?**")
     expect(transcript(page)).to_contain_text("What I found")
+
+
+def test_what_an_agent_is_for_is_markdown_where_one_is_chosen(task: Task, root: Path, visit: Visit) -> None:
+    define(root, "reader", "true", description="Reads *only* `src`, without <b>network</b>.")
+    page = visit.open()
+    page.get_by_role("button", name="New worker").first.click()
+    dialog = page.get_by_role("dialog", name="New worker")
+    dialog.get_by_label("Agent").select_option("reader")
+    expect(dialog.locator(".hint em")).to_have_text("only")
+    expect(dialog.locator(".hint code")).to_have_text("src")
+    expect(dialog.locator(".hint .markdown")).to_have_text("Reads only src, without <b>network</b>.")

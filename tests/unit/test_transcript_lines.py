@@ -14,7 +14,7 @@ from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.words.looks.look import TextSpan, style_of
-from agentctl.interfaces.words.looks.printed_rows import output_lines
+from agentctl.interfaces.words.looks.printed_rows import printed_lines
 from agentctl.interfaces.words.looks.transcript_lines import entry_lines
 
 PIECES = ["\x1b[31m", "\x1b[1;4;48;5;200m", "\x1b[38;2;1;2;3;7m", "\x1b[m", "\x1b[K", "\x1b[2A", "\r", "\n", "\t",
@@ -35,7 +35,7 @@ def test_what_a_call_returned_is_what_a_terminal_would_show_of_it() -> None:
     grep = "\x1b[35m\x1b[Ka.ts\x1b[m\x1b[K:\x1b[01;31m\x1b[Kold\x1b[m\x1b[K = 25;\n"
 
     assert returned(f"1 %\r100 %\n{grep}") == ["Bash -> completed", "  100 %", "  a.ts:old = 25;"]
-    assert output_lines(grep)[0].spans == (
+    assert printed_lines(grep)[0].spans == (
         TextSpan("a.ts", "f5"), TextSpan(":"), TextSpan("old", "bold f1"), TextSpan(" = 25;"),
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_thoughts_and_answers_of_sub_agents_are_markdown_and_questions_are_spell
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60))
 def test_it_is_nothing_but_safe_text_in_styles_that_a_terminal_has(pieces: list[str]) -> None:
-    for line in output_lines("".join(pieces)):
+    for line in printed_lines("".join(pieces)):
         for text, look in line.spans:
             assert plain(text) == text
             assert look == "text" or str(Style.parse(style_of(look))) not in ("", "none")

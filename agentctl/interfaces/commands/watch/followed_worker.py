@@ -11,6 +11,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import TERMINAL, Status
+from agentctl.domain.worker.last_output import LOOKED_AT, last_line_in
 from agentctl.errors import ExitCode
 from agentctl.interfaces.commands.model.command_model import Raw, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
@@ -60,13 +61,14 @@ def _follow(
         if worker is not None:
             is_over = worker.row["status"] in TERMINAL
             for fact in questions.without(said.new(worker)):
-                if output is None or not is_over:
+                if not is_over:  # Its end is said once, behind what it wrote.
                     yield text.line(fact.text)
             output = output or _OutputThread(task, instance, is_seen=call.draws)
             if is_over:
                 questions.close()
                 yield from map(text.piece, output.rest())
-                yield text.line(ended_line(end_of_row(worker.row)))
+                is_said = text.ends_with(worker.row["lastLine"])
+                yield text.line(ended_line(end_of_row({**worker.row, "lastLine": None} if is_said else worker.row)))
                 return worker.row
             for piece in () if questions.is_asking else output.pieces():
                 questions.came()
@@ -150,6 +152,12 @@ class _Text:
 
     def __init__(self) -> None:
         self._is_within_line = False
+        #: The end of the output, and the size of all of it.
+        self._end, self._size = "", 0
+
+    def ends_with(self, line: str | None) -> bool:
+        """Return whether a line is the last one of the output, as its worker's end has it."""
+        return line is not None and last_line_in(self._end.encode("utf-8", "replace"), self._size) == line
 
     def line(self, text: str) -> Raw:
         """Return a line of ours."""
@@ -167,6 +175,7 @@ class _Text:
         if not isinstance(text, str):
             return drawn_transcript(text)
         self._is_within_line = not text.endswith("\n") if text else self._is_within_line
+        self._end, self._size = (self._end + text)[-LOOKED_AT:], self._size + len(text)
         return Raw(text)
 
 

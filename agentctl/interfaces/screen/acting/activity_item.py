@@ -14,7 +14,7 @@ from agentctl.interfaces.screen.fleet.drawing import Piece
 from agentctl.interfaces.words.activity import node_parts
 from agentctl.interfaces.words.looks.look import SpanLine
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
-from agentctl.interfaces.words.looks.printed_rows import output_lines
+from agentctl.interfaces.words.looks.printed_rows import printed_lines
 from agentctl.interfaces.words.looks.span_tables import wrapped
 from agentctl.interfaces.words.question_pieces import STEP, argument_pieces, text_within
 
@@ -30,7 +30,7 @@ def item_pieces(node: Node, width: int) -> Iterator[Piece]:
     for key, value in (node.detail or {}).items():
         yield from argument_pieces(key, value, width)
     if node.text and node.type == RowType.TOOL:
-        yield from _pieces(output_lines(beginning(node.text, _LONGEST_OUTPUT))[:_MOST_LINES], width)
+        yield from _pieces(printed_lines(beginning(node.text, _LONGEST_OUTPUT))[:_MOST_LINES], width)
     elif node.text:
         yield from drawn_pieces(text_within(node.text), width)
 

@@ -80,12 +80,12 @@ class PrintedRows:
         return with_styles(row.spans) if self._has_colours else row.text
 
 
-def output_lines(text: str, most: int | None = None) -> list[SpanLine]:
+def printed_lines(text: str, most: int | None = None) -> list[SpanLine]:
     r"""Return the lines of a whole output, up to so many characters as they are shown.
 
-    >>> output_lines("1 %\r\x1b[32m2 %\x1b[m\nend", 4)[0].spans
+    >>> printed_lines("1 %\r\x1b[32m2 %\x1b[m\nend", 4)[0].spans
     (TextSpan(text='2 %', look='f2'),)
-    >>> [line.text for line in output_lines("1 %\r2 %\nend", 4)]
+    >>> [line.text for line in printed_lines("1 %\r2 %\nend", 4)]
     ['2 %', 'e']
     """
     found, left = list[SpanLine](), most

@@ -24,7 +24,7 @@ from agentctl.interfaces.words.activity import (
 from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_lines
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
-from agentctl.interfaces.words.looks.printed_rows import output_lines
+from agentctl.interfaces.words.looks.printed_rows import printed_lines
 
 #: What agents write, and what stands before it. What they ask is spelled out.
 _WRITTEN: Mapping[str, str] = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) "}
@@ -90,7 +90,7 @@ def _drawn(entry: TranscriptEntry, width: int) -> list[SpanLine] | None:
 
 def _printed(text: str) -> Iterator[SpanLine]:
     """Yield the beginning of what a call returned, as a terminal shows it."""
-    lines = output_lines(text[:_LOOKED_AT], RETURNED_CHARACTERS)
+    lines = printed_lines(text[:_LOOKED_AT], RETURNED_CHARACTERS)
     yield from lines[:RETURNED_LINES]
     if sum(len(line.text) for line in lines) >= RETURNED_CHARACTERS or len(lines) > RETURNED_LINES or text[_LOOKED_AT:]:
         yield SpanLine((TextSpan(not_all(text), TextLook.QUIET),))

@@ -5,7 +5,8 @@ import { EMPTY, namesCompleted, orderOf, taskFor, titleFor } from './dispatch_or
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
 import { useOnce } from './once.js';
-import { Foreign, Problem } from './pieces.js';
+import { Markdown } from './markdown_view.js';
+import { Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { fleet, say, useTopics } from './store.js';
@@ -14,6 +15,8 @@ import { TERMINAL } from './words.js';
 
 /** @import { Form } from './dispatch_order.js' */
 
+/** What an agent is for, below the heading of the dialog. */
+const HOW = { level: 3 };
 const DRAFT = 'dispatch';
 const NEW_TASK = '+';
 const OTHER = '…';
@@ -160,7 +163,7 @@ export function Dispatch({ close, task: first }) {
         ${tasks.map((one) => html`<option key=${one.taskId} value=${one.taskId}>${plain(one.taskId)}${one.title && one.title !== one.taskId ? ` · ${plain(one.title).slice(0, 60)}` : ''}</option>`)}
       </select></label>
     </div>
-    ${agent?.description && html`<p class="hint"><${Foreign} text=${agent.description} />${agent.usable ? '' : ` It has to be trusted first. ${trusts(agent.source ?? '')}`}</p>`}
+    ${agent?.description && html`<div class="hint"><${Markdown} text=${agent.description} how=${HOW} />${!agent.usable && html`<p>It has to be trusted first. ${trusts(agent.source ?? '')}</p>`}</div>`}
     ${known === NEW_TASK && field('title', 'Title of the new task', { placeholder: titleFor(form), autocapitalize: 'sentences' })}
     ${isCommand
       ? html`<label class="field" key="command"><span>Command</span><textarea name="command" autofocus class="commandline" rows="2" value=${form.command} onInput=${(event) => set('command', event.target.value)} placeholder="make test | tee log"
