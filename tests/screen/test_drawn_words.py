@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
-from tests.steps import Task
+from tests.steps import Task, new_task, spawn
 from tests.support import PROGRAM, run
 from tests.tmux import TmuxWindow, needs_tmux, tmux_window
 
@@ -139,3 +139,22 @@ def test_result_and_logs_draw_markdown_at_a_terminal_and_give_its_source_to_a_pi
         window.write(f"clear; NO_COLOR=1 {' '.join(PROGRAM)} result a --plain")
         window.press("Enter")
         window.shows("# What I *found*", "| a.py | 12 |")
+
+
+@pytest.mark.usefixtures("root")
+def test_the_result_of_a_command_is_what_a_terminal_would_show_of_it() -> None:
+    new_task()
+    spawn(["printf", "%s", PRINTED], "--wait", name="c")
+    assert "\x1b]8;;http" in run("result", "c").out
+    with tmux_window(80, 24) as window:
+        for options in ("result c", "watch"):
+            window.write(f"clear; {' '.join(PROGRAM)} {options}")
+            window.press("Enter")
+            if options == "watch":
+                window.shows("Open")
+                window.press("Enter")
+                window.shows("5 result")
+                window.press("5")
+            window.shows("100 %", "old = 25; link")
+            assert [window.row_of(text).strip() for text in ("100 %", "old = 25")] == ["100 %", "old = 25; link"]
+            assert is_coloured(window, "old = 25", "old")

@@ -20,6 +20,7 @@ from agentctl.interfaces.commands.parts.selection import SELECT, Selection, head
 from agentctl.interfaces.commands.parts.told_ends import because
 from agentctl.interfaces.commands.parts.worktree_notes import worktree_notes
 from agentctl.interfaces.commands.show.drawn_words import drawn_markdown
+from agentctl.interfaces.commands.show.logs import drawn_output
 from agentctl.interfaces.words.why import last_lines_shown
 from agentctl.operations.show.result_files import CHANGED, GONE, compared
 from agentctl.operations.show.results import read_result
@@ -49,7 +50,8 @@ def result(
     declared, otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with
     1 while the worker has not ended. Of several workers each result stands below the name of its worker.
 
-    At a terminal the Markdown of an agent is drawn; --plain and a pipe have its source.
+    At a terminal the Markdown of an agent is drawn, and what a command printed is shown as a terminal shows it; a pipe
+    has the source, and so has --plain.
     """
     task = call.task_to_show()
     chosen = workers_chosen(task, instances, Selection(failed, status, agent, words))
@@ -60,8 +62,9 @@ def result(
     for name, one in zip(chosen, results, strict=True):
         if not call.json:
             heading = [*filter(None, [headed(name, instances)])]
-            is_drawn = call.draws and not plain_text and one["source"] in ("agent", "declared")
-            picture = partial(_picture, heading, one) if is_drawn else None
+            is_drawn = call.draws and not plain_text and one["source"] != "none"
+            drawing = _printed if one["source"] == "stdout" else _picture
+            picture = partial(drawing, heading, one) if is_drawn else None
             yield Shown(lines=chain(heading, _texts(call, one)), table=picture, notes=_notes(call, task, one))
         codes.append(_code(call, task, one))
     return next((code for code in (ExitCode.REFUSED, ExitCode.UNSUCCESSFUL) if code in codes), ExitCode.DONE)
@@ -71,6 +74,12 @@ def _picture(heading: Sequence[str], result: WorkerResult) -> Picture:
     """Return what a terminal shows of an agent's words."""
     texts = dict.fromkeys(part for part in (result["summary"], result["text"]) if part)
     return Picture(chain(([(line, "text")] for line in heading), drawn_markdown("\n\n".join(texts))))
+
+
+def _printed(heading: Sequence[str], result: WorkerResult) -> list[str]:
+    """Return what a terminal shows of what a command has printed."""
+    printed = drawn_output([("stdout", (result["text"] or "").encode())], follows=False, is_seen=True)
+    return [*heading, *"".join(printed).removesuffix("\n").split("\n")]
 
 
 def _texts(call: Invocation, result: WorkerResult) -> Iterator[str]:

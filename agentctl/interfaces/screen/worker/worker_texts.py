@@ -21,6 +21,7 @@ from agentctl.interfaces.screen.texts.needle import Needle
 from agentctl.interfaces.screen.texts.shown import DrawnForm, ShownLine, Spot, shown_lines
 from agentctl.interfaces.screen.texts.sources import TextSource
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
+from agentctl.interfaces.words.looks.printed_rows import output_lines
 from agentctl.interfaces.words.value_words import local_time
 from agentctl.interfaces.words.why import last_lines_shown, why_lines
 from agentctl.lean import TYPE_CHECKING, NamedTuple
@@ -84,7 +85,7 @@ class RenewedText(TextSource):
 class ResultText(RenewedText, DrawnForm):
     """A worker's result as `agentctl result` knows it: how it ended, what it declared, its files, its words.
 
-    The words of an agent are Markdown; a command's output is shown as it is.
+    The words of an agent are Markdown; a command's output is shown as a terminal shows it.
     """
 
     def __init__(self, task: TaskDir, instance: str, *, is_source: bool = True) -> None:
@@ -93,12 +94,14 @@ class ResultText(RenewedText, DrawnForm):
         self._task, self._instance = task, instance
         #: How many lines stand before the words, and behind them; None: there are none that can be drawn.
         self._around: tuple[int, int] | None = None
+        self._is_output = False
         self._drawn: list[ShownLine] | None = None
 
     def _find(self) -> str:
         found = read_result(self._task, self._instance, max_bytes=_RESULT_BYTES)
         head, tail = list(_result_head(found)), list(_result_tail(found))
-        self._around = (_count(head), len(tail)) if found["source"] in ("agent", "declared") else None
+        self._around = (_count(head), len(tail)) if found["source"] != "none" else None
+        self._is_output = found["source"] == "stdout"
         return "\n".join([*head, str(found["text"]), *tail])
 
     def grow(self) -> bool:
@@ -115,7 +118,8 @@ class ResultText(RenewedText, DrawnForm):
         before, behind = self._around
         lines = [super(ResultText, self).paragraph(number) for number in range(len(self._lines))]
         end = len(lines) - behind
-        words = markdown_lines("\n".join(self._lines[before:end]), self.width)
+        text = "\n".join(self._lines[before:end])
+        words = output_lines(text) if self._is_output else markdown_lines(text, self.width)
         drawn = [shown for line in words for shown in shown_lines(line)]
         self._drawn = [*chain.from_iterable(lines[:before]), *drawn, *chain.from_iterable(lines[end:])]
 
