@@ -21,7 +21,7 @@ from agentctl.interfaces.screen.texts.needle import Needle
 from agentctl.interfaces.screen.texts.shown import DrawnForm, ShownLine, Spot, shown_lines
 from agentctl.interfaces.screen.texts.sources import TextSource
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
-from agentctl.interfaces.words.looks.printed_rows import output_lines
+from agentctl.interfaces.words.looks.printed_rows import printed_lines
 from agentctl.interfaces.words.value_words import local_time
 from agentctl.interfaces.words.why import last_lines_shown, why_lines
 from agentctl.lean import TYPE_CHECKING, NamedTuple
@@ -119,7 +119,7 @@ class ResultText(RenewedText, DrawnForm):
         lines = [super(ResultText, self).paragraph(number) for number in range(len(self._lines))]
         end = len(lines) - behind
         text = "\n".join(self._lines[before:end])
-        words = output_lines(text) if self._is_output else markdown_lines(text, self.width)
+        words = printed_lines(text) if self._is_output else markdown_lines(text, self.width)
         drawn = [shown for line in words for shown in shown_lines(line)]
         self._drawn = [*chain.from_iterable(lines[:before]), *drawn, *chain.from_iterable(lines[end:])]
 
