@@ -147,14 +147,21 @@ def test_the_result_of_a_command_is_what_a_terminal_would_show_of_it() -> None:
     spawn(["printf", "%s", PRINTED], "--wait", name="c")
     assert "\x1b]8;;http" in run("result", "c").out
     with tmux_window(80, 24) as window:
-        for options in ("result c", "watch"):
-            window.write(f"clear; {' '.join(PROGRAM)} {options}")
-            window.press("Enter")
-            if options == "watch":
-                window.shows("Open")
-                window.press("Enter")
-                window.shows("5 result")
-                window.press("5")
-            window.shows("100 %", "old = 25; link")
-            assert [window.row_of(text).strip() for text in ("100 %", "old = 25")] == ["100 %", "old = 25; link"]
-            assert is_coloured(window, "old = 25", "old")
+        window.write(f"clear; {' '.join(PROGRAM)} result c")
+        window.press("Enter")
+        shows_printed(window)
+        window.write("clear")
+        window.press("Enter")
+        window.open_watch()
+        window.press("Enter")  # The group is folded.
+        window.shows("✓ c")
+        window.press("j", "Enter")
+        window.shows("5 result")
+        window.press("5")
+        shows_printed(window)
+
+
+def shows_printed(window: TmuxWindow) -> None:
+    window.shows("100 %", "old = 25; link")
+    assert [window.row_of(text).strip() for text in ("100 %", "old = 25")] == ["100 %", "old = 25; link"]
+    assert is_coloured(window, "old = 25", "old")
