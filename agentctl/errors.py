@@ -119,14 +119,14 @@ COMMANDS = {
     "worktrees": "agentctl worktrees",
     "templates": "agentctl templates lists them",
     "new": 'agentctl new "TITLE"',
-    "own task": "work in a task of your own (agentctl new TITLE)",
+    "own task": "work in a task of your own (agentctl new \"TITLE\")",
     "name a task": 'agentctl new "TITLE" or agentctl use TASK',
     "queue every start": (
         'queue: true in the config of {} makes every start wait (a new task: agentctl new --queue "TITLE")'
     ),
     "spawn an agent": 'agentctl spawn --agent explore "WHAT TO DO"',
     "spawn above": "agentctl spawn --task {}: the task on top of the tree takes any worker",
-    "subtask": "agentctl subtask {} TITLE",
+    "subtask": 'agentctl subtask {} "TITLE"',
     "retry all": "agentctl retry {}",
     "a person resumes": "a person has it made again: agentctl resume {}",
     "wait for any": "agentctl wait-any",

@@ -231,7 +231,7 @@ def test_who_is_held_to_limits_makes_a_task_below_its_own(root: Path) -> None:
 
     told = run("logs", "a").out
     put = {"AGENT TITLE": "shell ': below'"}
-    follow(told, "agentctl subtask AGENT TITLE --task t1", put=put, env=inside(task, "a"))
+    follow(told, 'agentctl subtask AGENT "TITLE" --task t1', put=put, env=inside(task, "a"))
 
     assert (task.path.parent / "below").is_dir()
     run("cancel", "a")

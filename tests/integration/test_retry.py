@@ -100,7 +100,7 @@ def test_what_cannot_be_started_again_says_what_to_do_instead(root: Path, tmp_pa
     answer = run("subtask", "shell", ": it", "--intent", "true", "--json").json
     err = refused("shell-1", "--task", answer["taskId"])
     assert "shell-1 is the one worker for which the sub-task it was made" in err
-    assert "agentctl subtask shell TITLE --task t1 makes" in err
+    assert 'agentctl subtask shell "TITLE" --task t1 makes' in err
     shutil.rmtree(Path(os.environ["HOME"], ".config/agentctl/own"))
     assert "was not made here by you" in refused("busy")
     assert task.order("agent.queued") == ["busy", "holds", "busy-2"]

@@ -77,7 +77,7 @@ def refuse_foreign_choice(root: Root) -> None:
             _foreign(choice),
             hint=(
                 AtTerminal(f"{_trust(root, choice)}, if everything in it is yours"),
-                AtTerminal("or agentctl new TITLE, which chooses a new one"),
+                AtTerminal('or agentctl new "TITLE", which chooses a new one'),
             ),
         )
 

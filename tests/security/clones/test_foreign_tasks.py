@@ -285,7 +285,7 @@ def test_a_spawn_says_that_the_chosen_task_is_not_ones_own(foreign: Task) -> Non
         told = run(*command, check=False)
         assert (told.code, told.out) == (1, "")
         assert f"names {foreign.path.name}, which was not made here by you, or was moved" in told.err
-        assert f"hint: agentctl trust {foreign.path}, if everything in it is yours; or agentctl new TITLE" in told.err
+        assert f'hint: agentctl trust {foreign.path}, if everything in it is yours; or agentctl new "TITLE"' in told.err
     assert sorted(path.name for path in foreign.path.parent.iterdir()) == before
     run("new", "Mine")
     assert run("spawn", "--json", "--", "true").json["taskId"] == "mine"
