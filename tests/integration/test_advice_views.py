@@ -230,7 +230,7 @@ def test_who_is_held_to_limits_makes_a_task_below_its_own(root: Path) -> None:
     wait_until(lambda: run("logs", "a").out, accept=lambda out: "hint:" in out, what="its refusal")
 
     told = run("logs", "a").out
-    put = {"AGENT TITLE": "shell ': below'"}
+    put = {"AGENT": "shell", "TITLE": ": below"}
     follow(told, 'agentctl subtask AGENT "TITLE" --task t1', put=put, env=inside(task, "a"))
 
     assert (task.path.parent / "below").is_dir()
