@@ -138,7 +138,10 @@ def test_no_surface_offers_to_allow_what_it_does_not_show_whole(name: str, quest
     if allowing and isinstance(question.arguments, dict) and "command" in question.arguments and name[:2] == "in":
         command = question.arguments["command"]
         seen = text.replace("    | command: ", "")
-        assert any(one in seen for one in (safe(question, command), safe(question, json.dumps(command)[1:-1])))
+        rows = "\n    |     ".join(safe(question, row) for row in command.split("\n"))
+        assert f"    |   $ {rows}\n" in text or any(
+            one in seen for one in (safe(question, command), safe(question, json.dumps(command)[1:-1]))
+        )
     if allowing and name != "on_page":
         assert "cut:" not in text
     if name == "on_page":
