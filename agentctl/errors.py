@@ -119,7 +119,7 @@ COMMANDS = {
     "worktrees": "agentctl worktrees",
     "templates": "agentctl templates lists them",
     "new": 'agentctl new "TITLE"',
-    "own task": "work in a task of your own (agentctl new \"TITLE\")",
+    "own task": 'work in a task of your own (agentctl new "TITLE")',
     "name a task": 'agentctl new "TITLE" or agentctl use TASK',
     "queue every start": (
         'queue: true in the config of {} makes every start wait (a new task: agentctl new --queue "TITLE")'

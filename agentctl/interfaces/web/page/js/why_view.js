@@ -44,7 +44,7 @@ export function LastLines({ lines, without = '', task, instance, isOther = false
   const streams = [['stderr', lines?.stderr], ['stdout', lines?.stdout]];
   return streams.map(([stream, said]) => said && stream !== without && html`<section key=${stream} class="last-lines">
     <div class="stream-head"><h2>The end of ${isOther ? html`<${Foreign} text=${instance} />’s` : 'its'} ${stream}</h2>
-    ${isHere && html`<a class="button small" href=${outputHref(task, instance, stream)}>All of it<span class="unseen">: ${stream}${isOther && ` of ${plain(instance)}`}</span></a>`}</div>
+    ${isHere && html`<a class="button small" href=${outputHref(task, instance, stream)} aria-label=${`All of it: ${stream}${isOther ? ` of ${plain(instance)}` : ''}`}>All of it</a>`}</div>
     <pre class="preview foreign" tabindex="0" aria-label=${`The end of ${stream} of ${plain(instance)}`}>${plainLines(said.join('\n'))}</pre></section>`);
 }
 
