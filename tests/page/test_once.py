@@ -304,7 +304,9 @@ def test_two_questions_are_answered_once_each(task: Task, visit: Visit) -> None:
     for name in ("a", "b"):
         card, given = question(page, name), said(page).get_by_text(f"{name} was answered: yes")
 
-        def press(yes: Locator = card.get_by_role("button", name="Yes")) -> None:
+        yes = card.get_by_role("button", name="Yes")
+
+        def press(yes: Locator = yes) -> None:
             with contextlib.suppress(NoSuchThing):  # The card goes once the stream tells of the answer.
                 yes.click(timeout=3000)
 
