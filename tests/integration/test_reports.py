@@ -76,7 +76,8 @@ def test_a_declared_result_is_told_by_result_show_and_events(root: Path, tmp_pat
         "completed",
         False,
     )
-    assert told["files"] == [{"path": str(notes), "size": len(notes.read_bytes()), "sha256": digest}]
+    recorded = {"path": str(notes), "size": len(notes.read_bytes()), "sha256": digest}
+    assert told["files"] == [{**recorded, "now": "not compared"}], "it is in none of the worker's folders"
     plain = run("result", "a")
     assert plain.out == "three bugs\n"
     assert f"file: {notes} (15 bytes)" in plain.err

@@ -107,7 +107,7 @@ def test_no_text_takes_long(piece: str) -> None:
         return time.process_time() - began
 
     seconds(100)
-    assert seconds(8000) < 10 * seconds(2000) + 0.3
+    assert min(seconds(8000) for _ in range(3)) < 10 * min(seconds(2000) for _ in range(3)) + 0.3
 
 
 @pytest.mark.parametrize("language", sorted({*_LANGUAGES.values()}))

@@ -41,7 +41,7 @@ def test_umask():
     os.umask(0o777 & ~os.umask(0))
 
 def test_signal():
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 def test_mask():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])

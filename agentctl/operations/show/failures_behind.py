@@ -6,7 +6,7 @@ output of that one. So each is told with its last lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from agentctl.adapters.files import read_known
@@ -14,7 +14,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.names import is_name
 from agentctl.domain.states import Reason, Status
 from agentctl.domain.worker.ends import reason_in_words
-from agentctl.lean import NamedTuple
+from agentctl.lean import Any, NamedTuple
 from agentctl.operations.show.evidence import (
     FailedWorker,
     Part,
@@ -87,7 +87,7 @@ def _found(facts: WorkerFacts) -> Iterator[_Failure]:
             yield one
             name = worker_name(one.worker, worker.task)
             is_in_vain = one.decision.reason == Reason.DEPENDENCY
-            left.append(_awaited(one.worker, f"{name} waited for ") if is_in_vain
+            left.append(_awaited(one.worker, f"{name} waited for ", read_known(one.worker.spec)) if is_in_vain
                         else _started(one.worker, f"{name} started "))  # fmt: skip
 
 
@@ -95,18 +95,17 @@ def _first(facts: WorkerFacts) -> Iterator[_Failure]:
     """Yield the failures from which its state follows at once."""
     worker, view = facts.worker_dir, facts.view
     if facts.condition is not None and facts.condition.is_queued:
-        yield from _awaited(worker, "It waits for ")
+        yield from _awaited(worker, "It waits for ", facts.spec)
     elif view.reason == Reason.DEPENDENCY:
-        yield from _awaited(worker, "It waited for ")
+        yield from _awaited(worker, "It waited for ", facts.spec)
     elif view.status is Status.FAILED or view.awaits_children:
         yield from _started(worker, "It started ")
     if view.status not in (Status.COMPLETED, Status.FAILED):
-        yield from _failed(islice(ancestors(worker), _MOST_LOOKED_AT), worker, ("", ", which is above it,"))
+        yield from _failed(islice(ancestors(worker, facts.spec), _MOST_LOOKED_AT), worker, ("", ", which is above it,"))
 
 
-def _awaited(worker: WorkerDir, before: str) -> Iterator[_Failure]:
-    """Yield the failures that a worker waited for in vain."""
-    spec = read_known(worker.spec)
+def _awaited(worker: WorkerDir, before: str, spec: Mapping[str, Any]) -> Iterator[_Failure]:
+    """Yield the failures that a worker waited for in vain, as its spec names them."""
     after = spec.get("after")
     if isinstance(after, list) and not spec.get("afterAny"):
         names = [name for name in after[:_MOST_LOOKED_AT] if isinstance(name, str) and is_name(name)]

@@ -7,7 +7,7 @@ that takes that lock after a worker was barred from starting more sees all that 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from agentctl.adapters.files import make_folder, read_known, to_json, write_whole
 from agentctl.adapters.opening import OddFile
@@ -15,16 +15,21 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
 from agentctl.adapters.taskyaml import cache
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
+from agentctl.lean import Any
 from agentctl.supervision.worker import cancel_request
 
 #: How many names in a worker's `children/` are looked at: the worker can write there itself.
 _MOST_CHILDREN = 20_000
 
 
-def parent_of(worker: WorkerDir) -> WorkerDir | None:
-    """Return the worker that started a worker, whichever task it is in; None if a person did."""
-    spec = read_known(worker.spec)
-    return _parent_in(worker.task, spec.get("parent"), spec.get("parentTask"))
+def parent_of(worker: WorkerDir, spec: Mapping[str, Any] | None = None) -> WorkerDir | None:
+    """Return the worker that started a worker, whichever task it is in; None if a person did.
+
+    Args:
+        spec: Its spec, where that was read already.
+    """
+    said = read_known(worker.spec) if spec is None else spec
+    return _parent_in(worker.task, said.get("parent"), said.get("parentTask"))
 
 
 def _parent_in(task: TaskDir, parent: object, parent_task: object) -> WorkerDir | None:
@@ -49,10 +54,14 @@ def worker_name(worker: WorkerDir, seen_from: TaskDir) -> str:
     return "/".join(filter(None, (task_name(worker.task, seen_from), worker.instance)))
 
 
-def ancestors(worker: WorkerDir) -> Iterator[WorkerDir]:
-    """Yield the workers above one, nearest first; a forged cycle is cut."""
+def ancestors(worker: WorkerDir, spec: Mapping[str, Any] | None = None) -> Iterator[WorkerDir]:
+    """Yield the workers above one, nearest first; a forged cycle is cut.
+
+    Args:
+        spec: As of `parent_of`.
+    """
     seen = {str(worker.path)}
-    above = parent_of(worker)
+    above = parent_of(worker, spec)
     while above is not None and str(above.path) not in seen:
         seen.add(str(above.path))
         yield above
