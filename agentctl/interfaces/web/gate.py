@@ -249,7 +249,7 @@ class Gate:
     def _read_only(self, path: str) -> Response | None:
         if not self._access.is_read_only or path == SESSION:
             return None
-        return problem(403, "this server only shows", "it was started with --read-only")
+        return problem(403, "this server only shows", "it was started as read-only")
 
     async def _late(self, scope: Scope, headers: Headers, signed: Signed | None) -> Response | None:
         """Return the answer to a request that is refused because of the one who makes it."""
