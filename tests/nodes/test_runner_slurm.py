@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import sys
 import textwrap
@@ -24,6 +23,7 @@ from agentctl.errors import Refused, UsageError
 from agentctl.runners import slurm
 from agentctl.runners.runner import EngineDown, LaunchOrder, Rejected
 from agentctl.runners.slurm import RUNNER, sbatch_options, seen_in
+from tests.advice import follow
 from tests.life import is_settled, passes
 from tests.placed import ask_engine, launch_of, placement, script
 from tests.steps import Task, new_task, row, spawn, statuses
@@ -559,10 +559,9 @@ def test_one_that_its_engine_does_not_let_go_is_told_with_what_ends_it(waiting: 
     ended = is_settled(task, "a")
     assert ended["status"] == "cancelled", "nothing will begin, whatever the engine does"
     assert "slurm still has its job 7, which does nothing if it is started: " in ended["message"]
-    advice = re.search(r"(agentctl doctor .*) ends it$", ended["message"])
-    assert advice is not None
     busy.unlink()
     verdict = launch_of(task, "a") / "verdict.json"
     os.utime(verdict, (0, 0))  # An engine shows a job for some seconds after its end.
-    run(*shlex.split(advice[1])[1:], "--timeout-seconds", "1", check=False)
+    put = {"--fix": "--fix --timeout-seconds 1"}  # Of its probe, which would wait in the queue too.
+    follow(ended["message"], "agentctl doctor --runner slurm --fix", put=put, check=False)
     assert waiting.read_text() == ""
