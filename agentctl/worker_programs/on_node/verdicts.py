@@ -60,7 +60,8 @@ class Verdicts:
 
     def left_behind(self, verdict: Decision, problem: str, job: str) -> Decision:
         """Return the verdict about a launch that its engine could not be told to take out of its queue."""
-        left = f"{self._runner} still has its job{f' {job}' if job else ''}, which does nothing if it is started"
+        has = f"still has its job {job}" if job else "may have a job for it"  # Without its name it may have refused it.
+        left = f"{self._runner} {has}, which does nothing if it is started"
         next_ = f"agentctl doctor --runner {self._runner} --fix ends it"
         return verdict._replace(message=f"{verdict.message}; {left}: {problem}; {next_}")
 
