@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.agent_steps import agent, ends, plays
 from tests.page.visiting import PHONE, WIDE, Visit
-from tests.steps import Task
+from tests.steps import Task, spawn_batch
 from tests.support import wait_until
 
 #: Texts of all kinds among many others: what one searches for is in the middle of each, or deep within it.
@@ -104,6 +104,35 @@ def test_a_search_says_what_it_counts(task: Task, tmp_path: Path, visit: Visit) 
     page = visit.open("/search?q=larch")
     expect(page.get_by_role("status").filter(has_text="16 lines in 2 workers")).to_be_visible()
     expect(page.get_by_role("listitem").filter(has_text="3 more lines of this worker")).to_have_count(2)
+
+
+def test_every_word_of_a_search_is_marked(task: Task, tmp_path: Path, visit: Visit) -> None:
+    agent(plays(tmp_path, "me.answer('A **rowan** beside t:yew, and a rowan.')\n"), name="a")
+    ends("a")
+    page = visit.open("/search?q=t:yew+Rowan")
+    page.get_by_role("listitem").filter(has_text="result").get_by_role("link").first.click()
+    marked(page, "rowan", "t:yew", "rowan")
+
+
+def test_back_from_a_hit_is_at_the_hit(task: Task, visiting: Callable[..., Visit]) -> None:
+    spawn_batch([{"name": f"larch-{number}", "argv": ["true", f"larch {number}"]} for number in range(20)])
+    task.ended(*(f"larch-{number}" for number in range(20)))
+    visit = visiting(viewport=PHONE)
+    page = visit.open("/search?q=larch")
+    page.get_by_role("listitem").first.wait_for()
+    page.keyboard.press("G")
+    for _ in range(14):
+        page.keyboard.press("k")
+    hit = page.locator(".hit a:focus")
+    expect(hit).to_be_in_viewport()
+    said, place = hit.inner_text(), page.evaluate("document.getElementById('main').scrollTop")
+    assert place > 500
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/workers/larch-"))
+    page.go_back()
+    expect(page.locator(".hit a:focus")).to_have_text(re.compile(re.escape(said.splitlines()[0])))
+    assert page.locator(".hit a:focus").inner_text() == said
+    assert abs(page.evaluate("document.getElementById('main').scrollTop") - place) < 2
 
 
 def test_a_hit_in_another_view_is_marked_there(task: Task, tmp_path: Path, visit: Visit) -> None:

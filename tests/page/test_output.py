@@ -48,6 +48,21 @@ def test_colours_and_a_progress_bar(task: Task, visit: Visit) -> None:
     expect(output(page)).to_contain_text("\\rDownloading 50 %")
 
 
+def test_the_result_of_a_command_is_the_end_of_its_output_as_a_terminal_shows_it(task: Task, visit: Visit) -> None:
+    filler = "seq 3000 | sed 's/^/step /'"
+    spawn(["sh", "-c", f"{filler}; {COLOURED}"], "--wait", name="prints")
+    page = visit.open("/tasks/t1/workers/prints/result")
+    shown = page.locator(".answer")
+    expect(shown).to_contain_text("100 %")
+    expect(shown).not_to_contain_text("Downloading 50 %")
+    said = str(shown.text_content()).splitlines()
+    assert said[-5:-1] == ["step 3000", "src:old = 25", "+ installed", "true 256 both"]
+    assert said[-1] == "Downloading 100 %"
+    expect(shown.get_by_text("both")).to_have_css("font-weight", "700")
+    page.locator("p", has_text="Cut: all of it").get_by_role("link", name="Output").click()
+    expect(output(page)).to_contain_text("100 %")
+
+
 def test_a_progress_bar_is_one_line_while_it_grows(task: Task, visit: Visit, tmp_path: Path) -> None:
     go = tmp_path / "go"
     waits = f"while [ ! -e {go} ]; do sleep 0.1; done"

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from tests.agent_steps import agent, blocked, define, ends, plays
 from tests.page.install import axe_script
 from tests.page.seen import insist, question, settled, until_said
-from tests.page.visiting import Visit
+from tests.page.visiting import DOUBLED, PHONE, WIDE, Visit
 from tests.steps import Task
 from tests.support import wait_until
 
@@ -370,6 +370,22 @@ def test_a_slow_first_answer_is_waited_for(task: Task, visit: Visit, playing: Ca
     expect(transcript(page)).to_contain_text("What I found")
 
 
+def test_what_an_agent_is_to_do_is_markdown_in_its_details(task: Task, visit: Visit) -> None:
+    long = "\n".join(f"- step {number}" for number in range(200))
+    agent(f"## Move the **sessions**\n\n{long}\n\nThen a `linden`.\n")
+    ends()
+    page = visit.open("/tasks/t1/workers/a/details")
+    fact = page.locator("dl > div", has=page.get_by_role("term").filter(has_text="Prompt"))
+    told = fact.locator(".markdown")
+    expect(told.get_by_role("heading", name="Move the sessions")).to_be_visible()
+    expect(told).not_to_contain_text("linden")
+    fact.get_by_role("button", name="Show all").click()
+    expect(told.locator("code", has_text="linden")).to_be_visible()
+    visit.go("/search?q=linden")
+    page.get_by_role("listitem").filter(has_text="prompt").get_by_role("link").first.click()
+    expect(told.locator("code", has_text="linden")).to_be_in_viewport()
+
+
 def test_what_an_agent_is_for_is_markdown_where_one_is_chosen(task: Task, root: Path, visit: Visit) -> None:
     define(root, "reader", "true", description="Reads *only* `src`, without <b>network</b>.")
     page = visit.open()
@@ -379,3 +395,16 @@ def test_what_an_agent_is_for_is_markdown_where_one_is_chosen(task: Task, root: 
     expect(dialog.locator(".hint em")).to_have_text("only")
     expect(dialog.locator(".hint code")).to_have_text("src")
     expect(dialog.locator(".hint .markdown")).to_have_text("Reads only src, without <b>network</b>.")
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE, DOUBLED], ids=["wide", "phone", "doubled"])
+def test_a_transcript_opens_at_its_end(
+    task: Task, visiting: Callable[..., Visit], playing: Callable[[str], str], size: dict[str, int]
+) -> None:
+    looks = "".join(f"call('r{n}', 'Read', 'export const part = {n};', file_path='src/part{n}.ts')\n" for n in range(5))
+    told = "call('t', 'TodoWrite', 'ok', todos=[{'content': 'a', 'status': 'pending', 'activeForm': 'a'}])\n"
+    agent(playing(f"{told}{looks}block({{'type': 'text', 'text': SAID}})\nme.answer(SAID)\n"))
+    ends()
+    visit = visiting(viewport=size)
+    page = visit.open("/tasks/t1/workers/a")
+    expect(page.get_by_text("It has ended.")).to_be_in_viewport(ratio=1)

@@ -23,6 +23,8 @@ from tests.page.site import Site
 #: How long something may take to appear, on a machine that does other things too.
 PATIENCE_MS = 30_000
 WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
+#: A window of 1280 by 800 whose text is shown twice as large.
+DOUBLED = {"width": 640, "height": 400}
 _FLAGS = (
     "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-dev-shm-usage",

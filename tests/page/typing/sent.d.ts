@@ -237,6 +237,7 @@ declare namespace Sent {
     text?: string | null;
     truncated?: boolean;
     size?: number;
+    sha256?: string | null;
     path?: string;
     files?: ResultFile[];
     worktree?: Worktree | null;
@@ -256,6 +257,7 @@ declare namespace Sent {
   /** `show`: a row, and everything that is known beside it. */
   interface Shown extends Omit<Worker, 'questions'> {
     folder?: string;
+    spec?: { order?: { prompt?: string } };
     worktree?: Worktree | null;
     result?: { touchedFiles?: string[] } | null;
     questions?: AskedQuestion[];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { filterOf, wordsOf } from '../../../agentctl/interfaces/web/page/js/filtering.js';
+import { filterOf, termsOf, wordsOf } from '../../../agentctl/interfaces/web/page/js/filtering.js';
 
 const worker = (more = {}) => ({ taskId: 't1', agentInstance: 'a1', status: 'running', need: 'working', ...more });
 const task = { taskId: 't1', title: 'Log in with a key', state: 'working' };
@@ -11,6 +11,10 @@ test('words: places, negations, quotes', () => {
     { where: 's', text: 'failed', isNegated: false }, { where: 'n', text: 'old', isNegated: true },
     { where: '', text: 'log in', isNegated: false }, { where: 'a', text: 'x y', isNegated: false },
   ]);
+});
+
+test('what is searched for is what was typed', () => {
+  assert.deepEqual(termsOf('s:failed -n:old "log in" x'), ['s:failed', '-n:old', 'log in', 'x']);
 });
 
 test('while one types, what is not closed yet counts as it is', () => {

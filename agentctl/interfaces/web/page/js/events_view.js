@@ -138,7 +138,7 @@ export function EventsTab({ task, instance = null }) {
   useLayoutEffect(() => {
     if (follows.current) toEnd();
   }, [rows, rows.length]);
-  useEnd(box, follows, [rows.length > 0]);
+  useEnd(box, follows);
   useScrolled((isUp) => {
     follows.current = isAtEnd();
     if (isUp && upperEdge() - (topOf(box.current) ?? 0) < EARLIER_PX) loadEarlier();

@@ -6,12 +6,19 @@ import { NEED_WORDS, signOf, standing } from './words.js';
 const PART = /(?:[^\s"']+|"[^"]*"|'[^']*'|["'])+/g;
 
 /**
+ * What a person has typed, word by word: quotes hold several together.
+ * @param {string} text
+ */
+export const termsOf = (text) => (text.match(PART) ?? []).map(
+  (part) => part.replace(/"([^"]*)"|'([^']*)'/g, (_, a, b) => a ?? b ?? '').replace(/^["']/, ''),
+);
+
+/**
  * The words of a filter: where each is looked for, its text, and whether it must be missing.
  * @param {string} text
  */
 export function wordsOf(text) {
-  return (text.match(PART) ?? []).map((part) => {
-    const bare = part.replace(/"([^"]*)"|'([^']*)'/g, (_, a, b) => a ?? b ?? '').replace(/^["']/, '');
+  return termsOf(text).map((bare) => {
     const isNegated = bare.startsWith('-') && bare.length > 1;
     const word = isNegated ? bare.slice(1) : bare;
     const [, where, rest] = /^([satn]):(.*)$/s.exec(word) ?? [null, '', word];

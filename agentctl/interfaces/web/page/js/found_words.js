@@ -12,12 +12,12 @@ const BLOCKS = 'p, li, td, th, dd, dt, pre, div, section, h2, h3, h4, h5, h6, bu
 const MOVES = ['wheel', 'touchstart', 'pointerdown', 'keydown'];
 
 /**
- * Where words stand in the texts of an element.
+ * Where any of several texts stands in an element.
  * @param {Element} element
- * @param {string} words
+ * @param {string[]} wanted
  * @returns {Range[]}
  */
-function rangesIn(element, words) {
+function rangesIn(element, wanted) {
   /** @type {Array<{ node: Text, begin: number }>} */
   const nodes = [];
   let text = '';
@@ -36,7 +36,7 @@ function rangesIn(element, words) {
     while (at + 1 < nodes.length && nodes[at + 1].begin <= place) at += 1;
     return nodes[at];
   };
-  return placesIn(text, words).map(([begin, end]) => {
+  return placesIn(text, wanted).map(([begin, end]) => {
     const [first, last] = [nodeAt(begin), nodeAt(end - 1)];
     const range = new Range();
     range.setStart(first.node, begin - first.begin);
@@ -46,22 +46,22 @@ function rangesIn(element, words) {
 }
 
 /**
- * Mark words wherever they stand in a part of the page; where one row of it is meant, in that one. It stays in sight,
+ * Mark texts wherever they stand in a part of the page; where one row of it is meant, in that one. It stays in sight,
  * however the part grows, until the reader goes on.
  * @param {Ref<Element | null>} box
- * @param {string} words none if nothing was searched for
+ * @param {string[]} wanted none if nothing was searched for
  * @param {string} key another view
  */
-export function useFoundWords(box, words, key) {
+export function useFoundWords(box, wanted, key) {
   useEffect(() => {
     const part = box.current;
-    if (!part || !words) return undefined;
+    if (!part || !wanted.length) return undefined;
     let frame = 0;
     let isRead = false;
     const mark = () => {
       frame = 0;
       const row = part.querySelector('.block[aria-current]');
-      const ranges = rangesIn(row ?? part, words);
+      const ranges = rangesIn(row ?? part, wanted);
       if ('highlights' in CSS) CSS.highlights.set(NAME, new Highlight(...ranges));
       if (isRead) return;
       const [first] = ranges;
@@ -92,5 +92,5 @@ export function useFoundWords(box, words, key) {
       cancelAnimationFrame(frame);
       if ('highlights' in CSS) CSS.highlights.delete(NAME);
     };
-  }, [words, key]);
+  }, [wanted.join('\n'), key]);
 }

@@ -66,16 +66,20 @@ export function useStaying(find, makeUp = follow) {
  * Keep the page at its end, while that is wanted: what was never on the screen has an estimated height.
  * @param {Ref<Element | null>} box what grows
  * @param {Ref<boolean>} isWanted
- * @param {readonly unknown[]} deps change with the element in the box
  */
-export function useEnd(box, isWanted, deps = []) {
+export function useEnd(box, isWanted) {
+  const observed = useRef(/** @type {{ element: Element | null, stop: () => void }} */ ({ element: null, stop() {} }));
+  // The element comes with what was fetched, and may be another one later.
   useEffect(() => {
+    if (box.current === observed.current.element) return;
+    observed.current.stop();
     const observer = new ResizeObserver(() => {
       if (isWanted.current) toEnd();
     });
     if (box.current) observer.observe(box.current);
-    return () => observer.disconnect();
-  }, deps);
+    observed.current = { element: box.current, stop: () => observer.disconnect() };
+  });
+  useEffect(() => () => observed.current.stop(), []);
 }
 
 /**

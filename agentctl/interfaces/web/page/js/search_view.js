@@ -4,10 +4,10 @@ import { html, main, useEffect, useLayoutEffect, useMemo, useRef, useState, with
 import { useKeys } from './keys.js';
 import { Foreign, Loading, Problem, useFetched } from './pieces.js';
 import { excerptFor } from './excerpts.js';
-import { wordsOf } from './filtering.js';
+import { termsOf } from './filtering.js';
 import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
-import { reveal } from './scrolling.js';
+import { reveal, useLastScroll } from './scrolling.js';
 import { foundWords } from './text/found_places.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { clock, counted, table } from './words.js';
@@ -67,8 +67,8 @@ export function SearchView({ place }) {
   useLayoutEffect(() => {
     if (!query) field.current?.focus();
   }, []);
-  const words = wordsOf(query).map((word) => (word.isNegated ? `-${word.text}` : word.text));
-  const { data, error, isLoading } = useFetched(async () => (query.trim() ? search(words, logs) : null), [query, logs]);
+  const words = useMemo(() => termsOf(query).filter((word) => word.trim()), [query]);
+  const { data, error, isLoading } = useFetched(async () => (words.length ? search(words, logs) : null), [query, logs]);
   /**
    * @param {string} value
    * @param {boolean} withLogs
@@ -84,6 +84,9 @@ export function SearchView({ place }) {
   useLayoutEffect(() => {
     cursor.current.at = -1;
   }, [hits]);
+  useLastScroll(hits.length > 0, () => {
+    if (left.query === query) moveTo(left.at);
+  });
   // A row that nobody sees is drawn first, and then gets the focus.
   useLayoutEffect(() => {
     const link = cursor.current.isWanted ? within(list.current, `[data-hit="${cursor.current.at}"]`) : null;
@@ -124,33 +127,40 @@ export function SearchView({ place }) {
     ${hits.length > 0 && html`<p class="quiet" role="status">${foundWords(hits)}</p>
       <div class="hits" ref=${list} onFocusIn=${(event) => {
         cursor.current.at = Number(event.target.closest('[data-hit]')?.dataset.hit ?? -1);
+        Object.assign(left, { query, at: cursor.current.at });
       }}><${VirtualRows} keys=${keys} rowHeight=${rowHeight} role="list" aria-label="Hits" keep=${[cursor.current.at]}
         render=${(index, style) => html`<div key=${index} class="hit" role="listitem" style=${style} aria-posinset=${index + 1} aria-setsize=${hits.length}>
-          <${Hit} hit=${hits[index]} at=${index} letters=${letters} /></div>`} /></div>`}`;
+          <${Hit} hit=${hits[index]} at=${index} letters=${letters} words=${words} /></div>`} /></div>`}`;
 }
 
 /** @type {Sent.Hit[]} */
 const NONE = [];
+/** The hit that one was at last: whoever comes back to its search is there again. */
+const left = { query: '', at: -1 };
 
 /**
- * Where a hit is: in a text of which the server says the place, at that place, and what is to be marked there.
+ * Where a hit is: in a text of which the server says the place, at that place, and what is to be marked there: what
+ * was found, and the other words of the search. An output has its own search, for one text.
  * @param {Sent.Hit} hit
+ * @param {string[]} words
  */
-function hrefOf({ taskId, agentInstance, source, offset, excerpt, begin, end }) {
+function hrefOf({ taskId, agentInstance, source, offset, excerpt, begin, end }, words) {
   if (!agentInstance) return taskHref(taskId);
   const place = new URLSearchParams();
   if (offset != null) place.set('at', String(offset));
   const tab = TAB_OF[source] ?? '';
   if (tab === 'output') place.set('stream', source);
   const found = [...(excerpt ?? '')].slice(begin ?? 0, end ?? 0).join('');
-  if (tab && found) place.set('find', found);
+  if (tab && found) place.append('find', found);
+  const isOther = (/** @type {string} */ word) => !found.toLowerCase().includes(word.toLowerCase());
+  if (found && tab !== 'output') words.filter(isOther).forEach((word) => place.append('find', word));
   const query = String(place);
   return workerHref(taskId, agentInstance, tab) + (query ? `?${query}` : '');
 }
 
-/** @param {{ hit: Sent.Hit, at: number, letters: number }} props */
-function Hit({ hit, at, letters }) {
-  const where = hrefOf(hit);
+/** @param {{ hit: Sent.Hit, at: number, letters: number, words: string[] }} props */
+function Hit({ hit, at, letters, words }) {
+  const where = hrefOf(hit, words);
   const name = html`<span class="where"><span class="name foreign">${plain(hit.agentInstance ?? hit.taskId)}</span>${hit.agentInstance && html` <span class="source foreign">${plain(hit.taskId)}</span>`}</span>`;
   if (hit.more) return html`<a href=${where} data-hit=${at}>${name}<span class="quiet">${counted(hit.more, 'more line')} of this worker</span></a>`;
   const [before, found, after] = excerptFor(hit, letters);

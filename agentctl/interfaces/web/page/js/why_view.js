@@ -53,7 +53,7 @@ export function LastLines({ lines, without = '', task, instance, isOther = false
  * @param {string} instance
  * @param {string} stream
  */
-const outputHref = (task, instance, stream) => `${workerHref(task, instance, 'output')}?stream=${stream}`;
+export const outputHref = (task, instance, stream) => `${workerHref(task, instance, 'output')}?stream=${stream}`;
 
 /**
  * What would change a state, as the page does it; as a command where only a terminal does it.

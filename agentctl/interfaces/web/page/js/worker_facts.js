@@ -1,15 +1,16 @@
 // What is known of one worker: its result, its questions, and everything.
 import { removeWorktree } from './actions.js';
 import { get, workerPath } from './api.js';
-import { html } from './dom.js';
+import { html, useState } from './dom.js';
 import { Markdown, SourceSwitch, useSource } from './markdown_view.js';
 import { Command, Foreign, Loading, NotYet, Problem, useFetched } from './pieces.js';
 import { ResultFile } from './result_files.js';
-import { workerHref } from './router.js';
+import { route, workerHref } from './router.js';
 import { distinct, oneLine, plain, plainLines } from './safe_text.js';
+import { ShownRows } from './shown_rows.js';
 import { about, isLive } from './store.js';
 import { isTelling, labelOf, valueWords } from './text/fact_words.js';
-import { LastLines } from './why_view.js';
+import { LastLines, outputHref } from './why_view.js';
 import { bytes, clock, endWords, signOf, table } from './words.js';
 
 const AGAIN_MS = 3000;
@@ -32,6 +33,7 @@ export function ResultTab({ task, instance, worker }) {
   const [isSource, toggle] = useSource('result');
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   const isOutput = data.source === 'stdout';
+  const all = isOutput ? html`<a href=${outputHref(task, instance, 'stdout')}>Output</a>` : html`<${Command} text=${data.path ?? ''} />`;
   /** @param {string} text */
   const written = (text) => (isSource ? html`<div class="pre foreign">${plainLines(text)}</div>` : html`<${Markdown} text=${text} how=${HOW} />`);
   const from = SOURCES[data.source];
@@ -41,12 +43,27 @@ export function ResultTab({ task, instance, worker }) {
     <p class="facts-line"><span class=${signOf(data).role}>${endWords(data)}</span>${data.exitCode != null && html`<span>exit code ${plain(data.exitCode)}</span>`}${from && html`<span class="quiet">${from}</span>`}${live && html`<span class="quiet">it still works: this may change</span>`}${(data.summary || (data.text && !isOutput)) && html`<${SourceSwitch} isSource=${isSource} toggle=${toggle} />`}</p>
     ${message && !isInHead && html`<p class="failed foreign">${plainLines(message)}</p>`}
     ${data.summary && html`<section><h2>Summary</h2>${written(data.summary)}</section>`}
-    ${data.text ? html`<section><h2>${isOutput ? 'Output' : 'Answer'}</h2><div class=${`answer${isOutput ? ' pre foreign mono' : ''}`}>${isOutput ? plainLines(data.text) : written(data.text)}</div>
-      ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && !data.lastLines && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
+    ${data.text ? html`<section><h2>${isOutput ? 'Output' : 'Answer'}</h2><div class=${`answer${isOutput ? ' mono' : ''}`}>${isOutput ? html`<${EndOfOutput} task=${task} instance=${instance} size=${bytesIn(data.text)} news=${data.sha256} />` : written(data.text)}</div>
+      ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in ${all}</p>`}</section>` : !data.summary && !data.lastLines && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
     <${LastLines} lines=${data.lastLines} without=${data.source} task=${task} instance=${instance} />
     ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${ResultFile} task=${task} instance=${instance} file=${one} /></li>`)}</ul></section>`}
     ${data.worktree && html`<section><h2>Worktree</h2><${Worktree} worktree=${data.worktree} task=${task} instance=${instance} again=${again} live=${live} /></section>`}
   </div>`;
+}
+
+/** @param {string} text */
+const bytesIn = (text) => new TextEncoder().encode(text).length;
+
+/**
+ * The end of what a command printed, as a terminal shows it.
+ * @param {{ task: string, instance: string, size: number, news: unknown }} props `size`: in bytes
+ */
+function EndOfOutput({ task, instance, size, news }) {
+  const query = { stream: 'stdout', rows: 'shown', limit: Math.max(4, size) };
+  /** @returns {Promise<Sent.LogPage>} */
+  const load = () => get(workerPath(task, instance, 'logs'), query);
+  const { data, error, isLoading } = useFetched(load, [task, instance], 0, [news]);
+  return data ? html`<${ShownRows} rows=${data.rows} />` : html`<${NotYet} error=${error} isLoading=${isLoading} />`;
 }
 
 /**
@@ -119,12 +136,15 @@ export function DetailsTab({ task, instance, worker }) {
 }
 
 /**
- * What a worker is, without what stands above it. The words of an agent's command are its prompt.
+ * What a worker is, without what stands above it. An agent has no command but its prompt, which is whole in its spec.
  * @param {Sent.Shown} data
  */
-const ofWorker = ({ folder: _, ...data }) => Object.fromEntries(Object.entries(data).map(([key, value]) => [
-  key === 'command' && data.driver ? 'prompt' : key, value,
-]));
+function ofWorker({ folder: _, ...data }) {
+  if (!data.driver) return data;
+  const { command, spec, ...more } = data;
+  const { prompt = command, ...order } = spec?.order ?? {};
+  return { ...more, prompt, ...(spec && { spec: { ...spec, ...(spec.order && { order }) } }) };
+}
 
 /**
  * What a document says, in words: single values first, then a section for each part.
@@ -138,10 +158,22 @@ function Facts({ value, depth = 0 }) {
     ${entries.filter(([, one]) => isPart(one)).map(([key, one]) => html`<section key=${key} class="facts-part"><h2 class="foreign">${plain(labelOf(key))}</h2><${Facts} value=${one} depth=${depth + 1} /></section>`)}`;
 }
 
+/** What people and agents have written as Markdown. */
+const WRITTEN = new Set(['prompt', 'finalMessage', 'summary']);
+/**
+ * A text that somebody has written; a long one is folded, unless something is searched for that may be in it.
+ * @param {{ text: string }} props
+ */
+function Written({ text }) {
+  const [isFolded, setFolded] = useState(() => !route.place.query.has('find'));
+  return html`<${Markdown} text=${text} how=${HOW} isFolded=${isFolded} onFold=${() => setFolded(!isFolded)} />`;
+}
+
 const LONG = 2000;
 const MANY = 8;
 /** @param {{ name: string, value: unknown }} props */
 function Value({ name, value }) {
+  if (WRITTEN.has(name) && typeof value === 'string') return html`<${Written} text=${value} />`;
   if (typeof value !== 'object' || value === null) {
     const text = plainLines(valueWords(name, value));
     return text.length > LONG ? html`<details><summary>${plain(text.slice(0, 100))}…</summary><span class="pre foreign">${text}</span></details>` : html`<span class="pre foreign">${text}</span>`;

@@ -95,7 +95,7 @@ export function WorkerView({ place }) {
   useWorkerKeys(() => key);
   const body = useRef(null);
   // An output is not here as a whole: it has its own search, in the server.
-  useFoundWords(body, tab === 'output' ? '' : place.query.get('find') ?? '', `${key} ${tab} ${Boolean(worker)}`);
+  useFoundWords(body, tab === 'output' ? [] : place.query.getAll('find'), `${key} ${tab} ${Boolean(worker)}`);
 
   if (!worker) {
     if (asked.error) return html`<div class="empty"><h1><${Foreign} text=${instance} /></h1><${Problem} error=${asked.error} /><p><a href=${taskHref(task)}>The task <${Foreign} text=${task} /></a></p></div>`;

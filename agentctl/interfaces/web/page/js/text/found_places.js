@@ -6,23 +6,26 @@ export const MOST_PLACES = 1000;
 const SPECIAL = /[.*+?^${}()|[\]\\/-]/g;
 
 /**
- * Where words stand, small letters and capitals alike; any white space between them is as good as another, since an
- * excerpt has them in one line.
+ * Where any of several texts stands, small letters and capitals alike; any white space within one is as good as
+ * another, since an excerpt has it in one line. Of two that begin at one place the longer one counts.
  * @param {string} text
- * @param {string} words
+ * @param {string[]} wanted
  * @returns {Array<[begin: number, end: number]>}
  */
-export function placesIn(text, words) {
-  const parts = words.split(/\s+/).filter(Boolean).map((part) => part.replace(SPECIAL, '\\$&'));
+export function placesIn(text, wanted) {
+  const patterns = wanted.toSorted((a, b) => b.length - a.length).map(patternOf).filter(Boolean);
   /** @type {Array<[number, number]>} */
   const places = [];
-  if (!parts.length) return places;
-  for (const { index, 0: found } of text.matchAll(new RegExp(parts.join('\\s+'), 'gi'))) {
+  if (!patterns.length) return places;
+  for (const { index, 0: found } of text.matchAll(new RegExp(patterns.join('|'), 'gi'))) {
     places.push([index, index + found.length]);
     if (places.length >= MOST_PLACES) break;
   }
   return places;
 }
+
+/** @param {string} words */
+const patternOf = (words) => words.split(/\s+/).filter(Boolean).map((part) => part.replace(SPECIAL, '\\$&')).join('\\s+');
 
 /**
  * What hits are: `37 lines in 4 workers`. The title of a task is a line of it.
