@@ -88,3 +88,35 @@ def test_a_dialog_says_what_becomes_of_it(task: Task, site: Site, visit: Visit) 
         expect(dialog.get_by_role("button", name="Try again")).to_be_visible()
     expect(dialog).to_have_count(0)
     task.ended("sleeps")
+
+
+def test_a_click_that_looks_for_something_says_so(task: Task, site: Site, visit: Visit) -> None:
+    spawn(["sh", "-c", "seq 40000; exec sleep 600"], name="prints")
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(page.get_by_role("region", name="stdout of prints")).to_contain_text("40000")
+    said = page.get_by_role("status").filter(has_text="Loading…")
+    with page.expect_download(), hanging(site):
+        page.get_by_role("button", name="Download").click()
+        expect(said).to_be_visible(timeout=3000)
+    expect(said).to_have_count(0)
+    visit.go("/tasks/t1/workers/prints/why")
+    again = page.get_by_role("button", name="Look again")
+    expect(again).to_be_visible()
+    with hanging(site):
+        again.click()
+        expect(said).to_be_visible(timeout=3000)
+        expect(page.get_by_role("status").filter(has_text="No answer yet.")).to_be_visible()
+        expect(page.get_by_text("It may have been done")).to_have_count(0)
+    expect(page.get_by_role("status").filter(has_text="No answer yet.")).to_have_count(0)
+
+
+def test_what_could_not_be_fetched_is_there_once_the_network_is(task: Task, visit: Visit) -> None:
+    spawn(["sh", "-c", "echo no such file >&2; exit 1"], "--wait", name="fails", check=False)
+    page = visit.open("/tasks/t1/workers/fails/output")
+    expect(page.get_by_role("region", name="stderr of fails")).to_contain_text("no such file")
+    visit.context.set_offline(True)
+    page.get_by_role("navigation", name="About fails").get_by_role("link", name="Why").click()
+    expect(page.get_by_text("the server cannot be reached").first).to_be_visible()
+    visit.context.set_offline(False)
+    expect(page.get_by_role("heading", name="What would change it")).to_be_visible()
+    expect(page.get_by_text("the server cannot be reached")).to_have_count(0)

@@ -2,6 +2,7 @@
 import { get, segments } from './api.js';
 import { html, stamped, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useScrollKeys } from './following.js';
+import { waitedFor } from './outstanding.js';
 import { Loading, Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
@@ -102,7 +103,7 @@ function useEvents(task, instance, follows) {
     now.isBusy = true;
     try {
       const [first] = now.rows;
-      const page = await load({ before: first.seq });
+      const page = await waitedFor(() => load({ before: first.seq }));
       if (now.rows[0] === first) {
         now.rows = [...page.events, ...now.rows];
         now.hasEarlier = page.earlier && page.events.length > 0;

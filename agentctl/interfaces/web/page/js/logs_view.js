@@ -2,6 +2,7 @@
 import { get, getBlob, segments, workerPath } from './api.js';
 import { html, main, stamped, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
+import { waitedFor } from './outstanding.js';
 import { Loading, Problem } from './pieces.js';
 import { noteQuery, placeIn, route } from './router.js';
 import { plain } from './safe_text.js';
@@ -118,14 +119,19 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
   const leaveTurn = () => {
     turn.current = { number: turn.current.number + 1, isOpen: false };
   };
+  /** @param {number} at */
+  const windowAt = async (at) => {
+    const found = new RowWindow(await page(at < 0 ? { limit: FIRST } : { from: at }));
+    if (at >= 0 && found.begin > 0) found.prepend(await page({ before: found.begin, limit: FIRST }));
+    return found;
+  };
   /** Show the window with a place in it, or with the end; return whether it is there. @param {number} at */
   const load = async (at = -1) => {
     leaveTurn();
     const mine = turn.current;
     mine.isOpen = true;
     try {
-      const found = new RowWindow(await page(at < 0 ? { limit: FIRST } : { from: at }));
-      if (at >= 0 && found.begin > 0) found.prepend(await page({ before: found.begin, limit: FIRST }));
+      const found = await (state.current ? waitedFor(() => windowAt(at)) : windowAt(at)); // At first the view says it.
       if (turn.current !== mine) return false;
       state.current = found;
       setError(null);
@@ -176,7 +182,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
     isLoading.current = true;
     try {
       const [begin, end] = [now.begin, now.end];
-      const found = await page(isOlder ? { before: begin } : { from: end });
+      const found = await waitedFor(() => page(isOlder ? { before: begin } : { from: end }));
       if (state.current === now && (isOlder ? now.begin === begin : now.end === end)) {
         if (isOlder) now.prepend(found);
         else now.append(found);
@@ -246,7 +252,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
   useScrollKeys(toLast, { first: toFirst, wrap: toggleWrap, mark, filter: () => field.current?.select() });
   const download = async () => {
     try {
-      const { blob } = await getBlob(`${path}/${segments(stream)}`);
+      const { blob } = await waitedFor(() => getBlob(`${path}/${segments(stream)}`));
       const link = document.createElement('a');
       link.href = URL.createObjectURL(blob);
       link.download = `${instance}.${stream}.log`;

@@ -1,4 +1,5 @@
-// What was sent and has no answer yet: within a second its control says so, and later that it may be sent again.
+// What was sent or asked for and has no answer yet: within a second the page says so, and later that it may be sent
+// again.
 import { html, useLayoutEffect } from './dom.js';
 import { changed, useTopics } from './store.js';
 
@@ -6,8 +7,8 @@ const SHOWN_MS = 700;
 const LONG_MS = 10_000;
 
 /**
- * `again`: where that does nothing twice.
- * @typedef {{ path: string, sentAt: number, again: (() => void) | null }} Attempt
+ * `again`: where that does nothing twice. `isSent`: it changes something; else it is only looked for.
+ * @typedef {{ path: string, sentAt: number, again: (() => void) | null, isSent: boolean }} Attempt
  */
 
 /** @type {Set<Attempt>} */
@@ -23,7 +24,7 @@ const claims = new Map();
  * @param {() => Promise<T>} send
  * @returns {Promise<T>}
  */
-export function attempt(path, isRepeatable, send) {
+export function attempt(path, isRepeatable, send, isSent = true) {
   return new Promise((resolve, reject) => {
     let open = 0;
     const tell = () => changed('outstanding');
@@ -53,11 +54,19 @@ export function attempt(path, isRepeatable, send) {
       tell();
     };
     /** @type {Attempt} */
-    const one = { path, sentAt: 0, again: isRepeatable ? go : null };
+    const one = { path, sentAt: 0, again: isRepeatable ? go : null, isSent };
     all.add(one);
     go();
   });
 }
+
+/**
+ * Fetch what a person has asked for by a click or a key; nothing is lost if no answer comes.
+ * @template T
+ * @param {() => Promise<T>} load
+ * @returns {Promise<T>}
+ */
+export const waitedFor = (load) => attempt('looked for', false, load, false);
 
 /** @param {Attempt} one */
 const ageOf = (one) => Date.now() - one.sentAt;
@@ -87,8 +96,8 @@ export function Outstanding({ of }) {
   const unheard = late.filter((one) => ageOf(one) >= LONG_MS);
   const again = unheard.filter((one) => one.again);
   return html`<div class="outstanding" role="status">
-    ${unheard.length ? html`<span>No answer yet.</span>` : html`<span class="quiet">Sending…</span>`}
+    ${unheard.length ? html`<span>No answer yet.</span>` : html`<span class="quiet">${late.some((one) => one.isSent) ? 'Sending…' : 'Loading…'}</span>`}
     ${again.length > 0 && html`<button type="button" class="small" onClick=${() => again.forEach((one) => one.again?.())}>Try again</button>`}
-    ${unheard.length > again.length && html`<span class="quiet">It may have been done: look before you do it again.</span>`}
+    ${unheard.some((one) => one.isSent && !one.again) && html`<span class="quiet">It may have been done: look before you do it again.</span>`}
   </div>`;
 }

@@ -1,8 +1,9 @@
 // Small parts that many views show: a state's sign, a text of somebody else, a time that grows, an error.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { waitedFor } from './outstanding.js';
 import { go } from './router.js';
 import { plain } from './safe_text.js';
-import { useTopics } from './store.js';
+import { connection, useTopics } from './store.js';
 import { duration, secondsSince, timeOf } from './words.js';
 
 /**
@@ -82,6 +83,11 @@ export function useFetched(load, deps, everyMs = 0, news = []) {
     }
     if (current.current === token) current.current = null;
   };
+  useTopics('connection');
+  const isUnheard = state.error?.status === 0;
+  useEffect(() => {
+    if (isUnheard && connection.state === 'open') run();
+  }, [isUnheard, connection.state]);
   useEffect(() => setState({ data: null, error: null, isLoading: true }), deps);
   useEffect(() => {
     run();
@@ -96,7 +102,7 @@ export function useFetched(load, deps, everyMs = 0, news = []) {
     }, everyMs);
     return () => clearInterval(timer);
   }, [...deps, ...news, everyMs, isMissing]);
-  return { ...state, again: run };
+  return { ...state, again: () => waitedFor(run) };
 }
 
 /** Says that something is fetched, but only where that takes a moment. */

@@ -5,6 +5,7 @@ import { FileDiff } from './diff_lines.js';
 import { parseDiff } from './diff_parse.js';
 import { html, useEffect, useMemo, useState } from './dom.js';
 import { Markdown } from './markdown_view.js';
+import { waitedFor } from './outstanding.js';
 import { Command, Loading, Problem } from './pieces.js';
 import { plain, plainLines } from './safe_text.js';
 import { say, sayRefusal } from './store.js';
@@ -44,7 +45,7 @@ export function ResultFile({ task, instance, file }) {
   const download = async () => {
     setLoading(true);
     try {
-      const { blob, state } = await getBlob(workerPath(task, instance, 'file'), { path });
+      const { blob, state } = await waitedFor(() => getBlob(workerPath(task, instance, 'file'), { path }));
       keep(blob, name);
       if (STATES[state]) say(`${plain(name)}: ${STATES[state]}`);
     } catch (refusal) {

@@ -5,6 +5,7 @@ import { html, stamped, useEffect, useRef, useState } from './dom.js';
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { ITEM_SIGNS, itemLabel, telling } from './item_words.js';
 import { Markdown, SourceSwitch, useSource } from './markdown_view.js';
+import { waitedFor } from './outstanding.js';
 import { Arrow, Loading, Problem } from './pieces.js';
 import { distinct, oneLine, plain, plainLines, plainOutput } from './safe_text.js';
 import { noteQuery, placeIn } from './router.js';
@@ -131,7 +132,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
     if (!now || now.isLoading || now.begin <= 0) return;
     now.isLoading = true;
     try {
-      const page = await get(path, { before: now.begin, limit: PAGE });
+      const page = await waitedFor(() => get(path, { before: now.begin, limit: PAGE }));
       now.blocks.add(page.rows);
       now.begin = page.begin < now.begin ? page.begin : 0;
       draw();
@@ -154,7 +155,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
     const now = state.current;
     try {
       for (const offset of new Set(Object.values(block.cuts).filter((one) => one !== null))) {
-        const { rows } = await get(path, { from: offset, limit: 1, whole: true });
+        const { rows } = await waitedFor(() => get(path, { from: offset, limit: 1, whole: true }));
         if (rows[0]) now?.blocks.putWhole(block, rows[0]);
       }
       draw();

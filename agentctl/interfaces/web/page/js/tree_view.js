@@ -5,6 +5,7 @@ import { filterOf } from './filtering.js';
 import { ITEM_SIGNS, itemLabel } from './item_words.js';
 import { isBound, isField, sayWhy, useKeys } from './keys.js';
 import { marks, noSelection, toggleMark, useMarking } from './marking.js';
+import { waitedFor } from './outstanding.js';
 import { Sign, WorkerTime } from './pieces.js';
 import { go, route, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
@@ -71,8 +72,9 @@ function useItems(keys) {
       loads += 1;
       items.set(key, { ...known, isLoading: true, at: Date.now() });
       try {
-        /** @type {{ items?: Sent.Item[] }} */
-        const found = await get(workerPath(...partsOf(key), 'tree'));
+        /** @returns {Promise<{ items?: Sent.Item[] }>} */
+        const ask = () => get(workerPath(...partsOf(key), 'tree'));
+        const found = await (known.at ? ask() : waitedFor(ask));
         const shown = (found.items ?? []).filter((item) => item.id != null && item.depth !== 0);
         items.set(key, { items: shown, at: Date.now(), status });
       } catch (error) {
