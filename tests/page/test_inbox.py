@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.agent_steps import agent, blocked, ends, plays
 from tests.page.seen import group, leave_lines, question, row, says, settled
@@ -155,6 +155,24 @@ def test_the_next_step_is_the_blue_one(task: Task, visiting: Callable[..., Visit
             head.get_by_role("button", name="More actions").tap()
             page.get_by_role("dialog").get_by_role("button", name="Cancel…").tap()
             expect(page.get_by_role("dialog")).to_contain_text("Cancel asks?")
+
+
+def test_the_question_gets_the_focus_once_it_is_there(task: Task, visit: Visit) -> None:
+    spawn(worker("asks", "--kind", "confirm", "Really?"), name="asks")
+    blocked("asks")
+    page = visit.open("/")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/logs?**", hold)
+    visit.go("/tasks/t1/workers/asks")
+    page.locator(".worker-head").get_by_role("button", name="Answer").click()
+    expect(page.locator("article.question")).to_have_count(0)
+    held.pop(0).continue_()
+    page.unroute("**/logs?**")
+    expect(page.locator("article.question")).to_be_focused()
 
 
 def test_details_are_in_words(task: Task, visit: Visit) -> None:

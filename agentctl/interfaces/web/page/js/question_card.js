@@ -388,6 +388,30 @@ function saysNoMore(asked, tool, look) {
 /** @param {string} text */
 const wordsIn = (text) => text.split(/[\s?:,"']+/);
 
+/** The worker whose first question is to get the focus, once it is drawn. */
+let wanted = '';
+
+/**
+ * The focus goes to the first question of the worker that is shown: its digits, `i` and `D` are about that.
+ * @param {string} workerKey
+ */
+export function toQuestion(workerKey) {
+  /** @type {HTMLElement | null} */
+  const card = document.querySelector('.worker-body [data-question]');
+  wanted = card ? '' : workerKey;
+  reveal(card, 'center');
+  card?.focus({ preventScroll: true });
+}
+
+/**
+ * The questions of a worker are drawn: if one was to get the focus before, it does.
+ * @param {string} workerKey
+ */
+export function takeWanted(workerKey) {
+  if (wanted === workerKey) toQuestion(workerKey);
+  wanted = '';
+}
+
 /**
  * The keys of the question that has the focus, or else of the first one of a worker.
  * @param {() => string | null | undefined} keyNow

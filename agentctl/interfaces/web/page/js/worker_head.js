@@ -5,9 +5,9 @@ import {
 import { openDialog } from './dialogs.js';
 import { html } from './dom.js';
 import { Sign, WorkerTime } from './pieces.js';
+import { toQuestion } from './question_card.js';
 import { go, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
-import { reveal } from './scrolling.js';
 import { about, fleet, keyOf, useTopics } from './store.js';
 import { nextStep } from './text/worker_steps.js';
 import {
@@ -18,14 +18,6 @@ import {
  * What can be done; `isNext` of the one that is blue. What a key does in turn is one button, and keeps the focus.
  * @typedef {{ words: string, key?: string, run: () => unknown, isNext?: boolean, isDanger?: boolean }} Doing
  */
-
-/** The focus goes to the first question: its digits, `i` and `D` are about that. */
-function toQuestion() {
-  /** @type {HTMLElement | null} */
-  const card = document.querySelector('.worker-body [data-question]');
-  reveal(card, 'center');
-  card?.focus({ preventScroll: true });
-}
 
 /**
  * @param {Sent.Worker} worker
@@ -41,7 +33,7 @@ function doings(worker, tab, questions) {
   const show = (name) => () => go(workerHref(task, instance, name), { isReplacing: true });
   /** @type {Array<[boolean | undefined, Doing]>} */
   const all = [
-    [step === 'answer', { words: 'Answer', run: toQuestion, isNext: true }],
+    [step === 'answer', { words: 'Answer', run: () => toQuestion(keyOf(task, instance)), isNext: true }],
     [step === 'error', { words: 'See the error', key: 'y', run: show('why'), isNext: true }],
     [step === 'diff', { words: 'Review diff', key: 'd', run: show('diff'), isNext: true }],
     [step === 'result', { words: 'See the result', run: show('result'), isNext: true }],

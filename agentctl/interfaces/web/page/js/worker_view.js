@@ -10,7 +10,7 @@ import { useKeys } from './keys.js';
 import { LogsTab } from './logs_view.js';
 import { Foreign, Loading, Problem, Tabs, useFetched } from './pieces.js';
 import { WORKER_TABS } from './places.js';
-import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
+import { cardKey, openQuestions, QuestionCard, questionKeys, takeWanted } from './question_card.js';
 import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { reveal } from './scrolling.js';
@@ -141,6 +141,7 @@ function WorkerTabs({ worker, task, instance, tab }) {
  */
 export function Asking({ task, instance, workerKey, questions, wanted }) {
   const box = useRef(null);
+  useEffect(() => takeWanted(workerKey), []);
   useEffect(() => {
     if (!wanted) return;
     const element = box.current.querySelector(`[data-question="${CSS.escape(`${workerKey}/${wanted}`)}"]`);
