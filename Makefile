@@ -75,7 +75,7 @@ test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; f
 soak-page: $(VENV)/.dev ## have 200 events a second before an open page for MINUTES (30), and print what it takes
 	@$(PY) -m tests.page.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	SOAK_MINUTES=$(or $(MINUTES),30) $(PY) -m pytest --capture=no -m page tests/page/test_soak.py
+	SOAK_MINUTES=$(or $(MINUTES),30) $(PY) -m pytest --capture=no -o faulthandler_timeout=0 -m page tests/page/test_soak.py
 
 test-typer: $(VENV)/.dev ## run the command line's tests over each minor version of typer that is allowed; fetches them
 	@TURN=$(TURN) $(PY) -m tests.typers $(PYTEST_JOBS); code=$$?; [ $$code -eq 69 ] || exit $$code
