@@ -320,8 +320,10 @@ def wording(tool: str, arguments: Mapping[str, Any] | None, permissions: str | N
 
 
 def in_one_line(question: Question, most: int = LINE) -> ShownQuestion:
-    """Return a question as one line, in which a call is named by its command or path.
+    """Return a question as one line, in which a call is named by its command or path; else in words, not as Markdown.
 
+    >>> in_one_line(Question("q1", "confirm", "## Go *on*?"))[0]
+    'Go on?'
     >>> def line(**given):
     ...     asked = Question("q1", "select", "Allow it?", tool="Bash", arguments=given)
     ...     return in_one_line(asked)[::2]
@@ -331,11 +333,7 @@ def in_one_line(question: Question, most: int = LINE) -> ShownQuestion:
     ('Allow Bash: ls, and more?', False)
     """
     if not question.is_permission:
-        lines = [line.strip() for line in question.text.splitlines() if line.strip()]
-        first = whole(plain(lines[0])) if lines else "?"
-        return ShownQuestion(
-            shortened(first, most), "", len(lines) == 1 and len(first) <= most and not question.is_cut, 0
-        )
+        return _words_in_one_line(question, most)
     name, about = _about(question.arguments)
     rest = {key for key in arguments_of(question) if name and key not in (name, DESCRIPTION)}
     words, call = _words_of(question), safe(question, question.tool or "a call")
@@ -348,6 +346,18 @@ def in_one_line(question: Question, most: int = LINE) -> ShownQuestion:
     ]
     is_whole = not rest and len(call) <= most and len(claimed) <= _LONGEST_WORDS and not question.is_cut
     return ShownQuestion("".join(parts), "", is_whole, 0)
+
+
+def _words_in_one_line(question: Question, most: int) -> ShownQuestion:
+    from agentctl.domain.markdown.markdown_words import (
+        are_all_words,
+        first_line_in_words,
+    )  # Most who know one show no line.
+
+    words = first_line_in_words(question.text)
+    first = whole(plain(words)) or "?"
+    is_whole = len(first) <= most and are_all_words(question.text, words) and not question.is_cut
+    return ShownQuestion(shortened(first, most), "", is_whole, 0)
 
 
 def _about(arguments: Any) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.agent_steps import agent, plays
-from tests.page.seen import tree_item, tree_lines, unfold
+from tests.page.seen import row, tree_item, tree_lines, unfold
 from tests.page.visiting import Visit
 from tests.steps import Task, spawn
 from tests.support import run, worker
@@ -105,6 +105,22 @@ def test_it_opens_level_by_level(task: Task, visit: Visit, tmp_path: Path) -> No
     tree_item(page, "Find sessions").locator(".twist").click()
     expect(tree_item(page, "Grep createSession")).to_have_count(0)
     expect(tree_item(page, "Bash npm test")).to_be_visible()
+
+
+def test_a_row_has_the_words_of_an_agent_and_not_its_markdown(task: Task, visit: Visit, tmp_path: Path) -> None:
+    said = "## What I found: **three** of `x`\n- [one](http://d.org/y)"
+    agent(plays(tmp_path, f"me.assistant({{'type': 'text', 'text': {said!r}}})\nme.waiting['hang'] = 'hang'\n"))
+    spawn(worker("asks", "--kind", "confirm", "Delete the **old** `logs`?"), name="asks")
+    spawn(["sh", "-c", "# **a** `b`\nexec sleep 600"], name="c")
+    words = "What I found: three of x: • one (d.org)"
+    page = visit.open()
+    expect(row(page, "a")).to_contain_text(words)
+    expect(row(page, "c")).to_contain_text("**a** `b`")
+    page = visit.open("/tree")
+    opened(page, "t1", "a")
+    expect(tree_item(page, "a")).to_contain_text(words)
+    expect(tree_item(page, words)).to_be_visible()
+    expect(tree_item(page, "asks")).to_contain_text("Delete the old logs?")
 
 
 def test_what_is_open_stays_open(task: Task, visit: Visit, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from agentctl.domain.activity.view import Node, view_of
 from agentctl.drivers.dialogue import Note
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import load
+from agentctl.interfaces.words.activity import label
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 EVERYTHING = 1000
@@ -397,6 +398,27 @@ def test_a_transcript_tells_each_thing_once() -> None:
         (0, None, "agent", False, True),
     ]
     assert [entry.fields.get("name") for entry in entries if entry.ends] == [None, "Bash", "Read", "deeper", "look"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text", "line"),
+    [
+        ("message", None, "# Done\n- **all** of `x`", "Done: • all of x"),
+        ("message", "user", "# Do *this*", "user: # Do *this*"),
+        ("message", "plan", "1. **Look**", "plan: 1. Look"),
+        ("thought", None, "**Hm**", "thought: Hm"),
+        ("agent", None, "**Two** tests", "Two tests"),
+        ("agent", "find **/*.js **/x", "**Two** tests", "find **/*.js **/x"),
+        ("progress", None, "*a* of *b*", "*a* of *b*"),
+        ("note", None, "ls *a *b*", "note: ls *a *b*"),
+        ("tool", "Bash", "**out**", "Bash rm *a*"),
+        ("message", None, "**a**\x1b[31m \ud800", "a\\x1b[31m \ufffd"),
+    ],
+)
+def test_in_one_line_what_an_agent_says_is_its_words_and_all_else_stays(
+    kind: str, name: str | None, text: str, line: str
+) -> None:
+    assert label(kind, name, text, {"command": "rm *a*"} if kind == "tool" else None, None) == line
 
 
 def test_sub_agents_of_one_type_are_told_apart_in_a_transcript() -> None:

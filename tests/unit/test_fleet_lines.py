@@ -218,6 +218,22 @@ def test_a_row_shows_the_driver_and_how_it_ended_and_what_it_waits_for_at_80_col
         assert all(word in drawn for word in words), drawn
 
 
+def test_a_row_has_the_words_of_an_agent_and_what_a_command_printed_as_it_stands() -> None:
+    said, asked = "## What I found: **three** of `x`", "### Deploy **now**?\nmore"
+    agents = [fleet_worker("t1", name, driver="claude", agent="general") for name in ("a", "b")]
+    asking = agents[1]._replace(questions=(Question("q1", "input", asked),))
+    glance = glance_of(agents[0], asking, a=Doing([], said, False))
+    rows = [texts_of(draw_line(glance, ListLine(one.id, 0), 120, NOW)) for one in (agents[0], asking)]
+    assert "What I found: three of x " in rows[0]
+    assert "Deploy now? " in rows[1]
+    command = fleet_worker("t1", "c", command="ls *.py **/*.js '## a'")
+    row = texts_of(draw_line(glance_of(command), ListLine(command.id, 0), 120, NOW))
+    assert "ls *.py **/*.js '## a' " in row
+    call = Question("q1", "select", "Allow?", tool="Bash", arguments={"command": "rm **/a **/b"})
+    glance = glance_of(command._replace(questions=(call,)))
+    assert "Allow Bash: rm **/a **/b?" in texts_of(draw_line(glance, ListLine(command.id, 0), 120, NOW))
+
+
 def test_the_state_of_a_task_is_told_in_the_words_of_a_status() -> None:
     for state, word in (("working", "running"), ("input-required", "blocked"), ("canceled", "cancelled")):
         task = fleet_task("t1")._replace(state=state, totals=TaskTotals(workers=3, failed=2))

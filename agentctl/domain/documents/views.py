@@ -51,6 +51,8 @@ class TreeItem(TypedDict):
     earlier: NotRequired[int]
     #: Of a group: when anything in it was last seen.
     lastAt: NotRequired[str | None]
+    #: Over HTTP, of what an agent says: its beginning in words, where no Markdown is drawn.
+    line: NotRequired[str]
 
 
 class TreeWorker(WorkerRow):

@@ -23,6 +23,7 @@ from agentctl.domain.worker.need import Need
 from agentctl.domain.worker_row import BLANK
 from agentctl.errors import AtTerminal, Refused
 from agentctl.interfaces.web.json_bytes import json_bytes
+from agentctl.interfaces.words.activity import words_at_beginning
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.fleet.event_stream import EventStream, MovingCursor, Positions, StreamedEvent
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
@@ -41,7 +42,7 @@ _MOST_GONE = 4096
 _RESTART_S = 1.0
 #: So long the end of the server waits for a look to end.
 _CLOSE_S = 0.2
-#: Of so many live workers it is read what they do, and so much of what they said last is told.
+#: Of so many live workers it is read what they do, and so much of the end of an output is told.
 _MOST_FOLLOWED, _LONGEST_WORDS = 100, 400
 #: What stands in a patch for what is gone.
 _NOTHING = b"null"
@@ -439,10 +440,19 @@ def _encoded_worker(worker: FleetWorker, doing: Doing | None, version: int) -> _
         "idle": None if worker.idle is None else worker.idle.to_json(),
         "changedFiles": worker.changed_files,
         "calls": doing.nodes[0].calls if doing is not None and doing.nodes else 0,
-        "lastWords": "" if doing is None else whole(doing.last_words[-_LONGEST_WORDS:]),
+        "lastWords": _last_words(worker, doing),
     }
     shown = json_bytes({**known, **{key: value for key, value in more.items() if value}})
     return _EncodedWorker(worker, doing, json_bytes(row), shown, version)
+
+
+def _last_words(worker: FleetWorker, doing: Doing | None) -> str:
+    """Return what an agent says, in words, since a row draws no Markdown; of a command the end of its output."""
+    if doing is None:
+        return ""
+    if worker.row["driver"] is None:
+        return whole(doing.last_words[-_LONGEST_WORDS:])
+    return whole(words_at_beginning(doing.last_words))
 
 
 def page_question(question: Question) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import Question, question_in
 from agentctl.domain.text.nesting import shallow
+from agentctl.domain.text.plaintext import whole
 from agentctl.errors import UsageError
 from agentctl.interfaces.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, Input, JsonAnswer, RawAnswer
 from agentctl.interfaces.web.output_endpoints import OutputEndpoints, shown_in
 from agentctl.interfaces.web.paging import PAGED, behind_page
 from agentctl.interfaces.web.raw_content import BYTES, MOST_RAW, PLAIN, RawContent
-from agentctl.interfaces.words.activity import row_label
+from agentctl.interfaces.words.activity import row_label, words_in_row
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.fleet.seen import SeenEnds, ends_to_look_at, nothing_to_look_at
 from agentctl.operations.show.event_pages import page_of_events
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         RecordedAnswer,
         ServerAbout,
     )
+    from agentctl.domain.documents.views import TreeItem
 
 _QUEUED = "Wait for a slot instead of being refused; by default as the task says."
 _TASK = Input("task", NAME, "The task.", PATH, is_required=True)
@@ -181,11 +183,15 @@ class OwnEndpoints:
     def _tree(self) -> Endpoint:
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             name = call.values["instance"]
-            return JsonAnswer(Tree(self._task(call), instance=name, expand=[name]).look()[0].to_json())
+            tree = Tree(self._task(call), instance=name, expand=[name]).look()[0].to_json()
+            tree["items"] = [_with_line(item) for item in tree["items"]]
+            return JsonAnswer(tree)
 
         return Endpoint(
             "GET", f"{_WORKER}/tree", "tree.one", "Return what a worker and its sub-agents did.", carry_out,
-            (_TASK, _INSTANCE), "Its row, and `items` as `tree --expand` has them.", "TreeWorker",
+            (_TASK, _INSTANCE),
+            "Its row, and `items` as `tree --expand` has them. `line`: of what an agent says, its beginning in words.",
+            "TreeWorker",
         )  # fmt: skip
 
     def _picture(self) -> Endpoint:
@@ -300,6 +306,11 @@ def _shown(name: str, value: Mapping[str, Any] | None) -> Question | None:
     if value is not None and question is None:
         raise UsageError("shown is not a question", hint="send the question as it was received")
     return question
+
+
+def _with_line(item: TreeItem) -> TreeItem:
+    words = words_in_row(item["type"], item["name"], item["text"])
+    return item if words is None else {**item, "line": whole(words)}
 
 
 def _without_task(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
 from agentctl.domain.agent.telling_argument import telling_of
+from agentctl.domain.markdown.markdown_words import words_of_markdown
 from agentctl.domain.text.plaintext import plain, shortened, whole
 from agentctl.domain.worker.ends import end_in_words
 from agentctl.interfaces.words.value_words import NOTHING, duration, short_number, shown_json
@@ -17,6 +19,12 @@ from agentctl.interfaces.words.worker import agent_with_policy, elapsed, full_st
 from agentctl.operations.show.tree_view import WorkerTree
 
 _LONGEST = 100
+#: So much of what an agent says is looked at for a line, and is in it at most: addresses of links are not.
+_SAID_LOOKED_AT, _MOST_WORDS = 2000, 400
+#: What agents write as Markdown; of a sub-agent, what it has answered.
+_SAID = (RowType.MESSAGE, RowType.THOUGHT, RowType.AGENT)
+#: The name of a message that a person has sent: what they wrote stays as it is.
+_USER = "user"
 _STEP = "  "
 _DEEPEST_INDENT, _DEEPEST_PARAGRAPH = 30, 20
 #: How much of a tool's result is shown; `activity --json` has all of it.
@@ -86,15 +94,19 @@ def label(
     kind: str, name: str | None, text: str | None, detail: Mapping[str, Any] | None, percent: float | None
 ) -> str:
     """Return in one line what an item is."""
+    words = words_in_row(kind, name, text)
+    said = short_line(text) if words is None else whole(short_line(words))
     match kind:
         case RowType.TOOL:
             return " ".join(part for part in (short_line(name or "tool"), short_line(telling(detail))) if part)
         case RowType.AGENT:
-            return short_line(name or text)
+            return short_line(name) if name else said
         case RowType.PROGRESS:
             return short_line(progress_words({"percent": percent, "text": text}) or kind)
         case RowType.MESSAGE:
-            return f"{short_line(name)}: {short_line(text)}" if name else short_line(text)
+            return f"{short_line(name)}: {said}" if name else said
+        case RowType.THOUGHT if said and not name:
+            return f"{kind}: {said}"
         case _:
             return (
                 f"{short_line(kind)}: {short_line(' '.join(part for part in (name, text) if part) or telling(detail))}"
@@ -132,6 +144,31 @@ def short_line(text: object) -> str:
 def one_line(text: str) -> str:
     """Return the beginning of a text as one line that is safe to show."""
     return whole(short_line(text[:400]))
+
+
+def said_line(text: str) -> str:
+    """Return the beginning of what an agent says as one line that is safe to show: in words, and not as Markdown.
+
+    >>> said_line("## What I found: **three** of `x`")
+    'What I found: three of x'
+    """
+    return whole(short_line(words_at_beginning(text)))
+
+
+def words_in_row(kind: str, name: str | None, text: str | None) -> str | None:
+    """Return the beginning of what an agent says in a row, in words; None of what no agent says."""
+    is_said = kind in _SAID and text and not (kind == RowType.MESSAGE and name == _USER)
+    return words_at_beginning(text) if is_said and text else None
+
+
+def words_at_beginning(text: str) -> str:
+    """Return in one line, of at most some hundred characters, how a text in Markdown begins; not yet safe to show."""
+    return _words(text[:_SAID_LOOKED_AT])
+
+
+@lru_cache(maxsize=500)  # A list that is on the screen is drawn again and again.
+def _words(text: str) -> str:
+    return words_of_markdown(text)[:_MOST_WORDS]
 
 
 def _count(number: int, what: str) -> str:

@@ -12,6 +12,7 @@ HOST = {
     "agentctl.domain": ("hosts", "placement", "same_request", "worker_row"),
     "agentctl.domain.activity": ("rows",),
     "agentctl.domain.agent": ("agentspec", "granted_powers"),
+    "agentctl.domain.markdown": ("inline_marks", "markdown_words", "text_blocks"),
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
     "agentctl.domain.tree": ("breaker", "graph", "treefacts"),
     "agentctl.domain.worker": ("last_output", "projection", "reports", "tries", "worktime"),

@@ -188,6 +188,8 @@ declare namespace Sent {
     status?: string;
     name?: string;
     text?: string;
+    /** Of what an agent says: its beginning in words, not as Markdown. */
+    line?: string;
     agentType?: string;
     detail?: any;
     percent?: number | null;

@@ -14,6 +14,9 @@ test('items in one line', () => {
   assert.equal(itemLabel({ type: 'tool', name: 'Bash', detail: { command: 'ls\n-l' } }), 'Bash ls -l');
   assert.equal(itemLabel({ type: 'tool' }), 'tool');
   assert.equal(itemLabel({ type: 'agent', agentType: 'explore' }), 'explore');
+  assert.equal(itemLabel({ type: 'message', text: '**Done**', line: 'Done' }), 'Done');
+  assert.equal(itemLabel({ type: 'agent', text: '# All *well*', line: 'All well', agentType: 'explore' }), 'All well');
+  assert.equal(itemLabel({ type: 'message', name: 'user', text: '**Go**' }), 'user: **Go**');
   assert.equal(itemLabel({ type: 'progress', percent: 0, text: 'begins' }), '0% begins');
   assert.equal(itemLabel({ type: 'note\x1b' }), 'note\\x1b');
 });

@@ -17,7 +17,7 @@ from agentctl.domain.worker.ends import end_in_words, said_at_end
 from agentctl.domain.worker.need import Need
 from agentctl.interfaces.screen.fleet.filtering import NEEDS, scope_of
 from agentctl.interfaces.screen.fleet.lines import ListLine, counts, failed_among
-from agentctl.interfaces.words.activity import node_parts, one_line
+from agentctl.interfaces.words.activity import node_parts, one_line, said_line
 from agentctl.interfaces.words.value_words import LEAST, duration, short_number
 from agentctl.interfaces.words.worker import agent_words, elapsed, full_standing, progress_words
 from agentctl.lean import TYPE_CHECKING, NamedTuple
@@ -194,7 +194,7 @@ def _node(node: Node, line: ListLine, width: int) -> list[Piece]:
         node.status or "", "node"
     )
     first, *rest = node_parts(node) or [""]
-    said = one_line(node.text) if node.type == RowType.AGENT and node.name and node.text else ""
+    said = said_line(node.text) if node.type == RowType.AGENT and node.name and node.text else ""
     return [
         (_mark(line, width), "dim"),
         (whole(first), role),
@@ -292,7 +292,7 @@ def _words_or_command(glance: Glance, worker: FleetWorker) -> str:
     row, doing = worker.row, glance.doings.get(worker.id)
     parts = [one_line(progress_words(row["progress"]) or "") if row["status"] not in TERMINAL else ""]
     if doing is not None and doing.last_words and row["driver"] is not None:
-        parts.append(one_line(doing.last_words))
+        parts.append(said_line(doing.last_words))
     elif doing is not None and row["status"] not in TERMINAL and (running := _running(doing)) is not None:
         parts.append(whole(_STEP.join(node_parts(running)[:2])))
     elif row["command"]:

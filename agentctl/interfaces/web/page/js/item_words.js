@@ -22,14 +22,15 @@ export function telling(detail) {
 }
 
 /**
- * In one line what an item is.
- * @param {Pick<Sent.Item, 'type' | 'name' | 'detail' | 'text' | 'agentType' | 'percent'>} item
+ * In one line what an item is: of what an agent says, its words as the server has made them.
+ * @param {Pick<Sent.Item, 'type' | 'name' | 'detail' | 'text' | 'line' | 'agentType' | 'percent'>} item
  */
 export function itemLabel(item) {
   if (item.type === 'tool') {
     return [oneLine(item.name ?? 'tool', 60), oneLine(telling(item.detail), 160)].filter(Boolean).join(' ');
   }
-  if (item.type === 'agent') return oneLine(item.name || item.text || item.agentType || 'agent', 160);
-  const words = [item.percent != null ? `${item.percent}%` : '', item.name ? `${item.name}:` : '', item.text || telling(item.detail)].filter(Boolean).join(' ');
+  const said = item.line ?? item.text;
+  if (item.type === 'agent') return oneLine(item.name || said || item.agentType || 'agent', 160);
+  const words = [item.percent != null ? `${item.percent}%` : '', item.name ? `${item.name}:` : '', said || telling(item.detail)].filter(Boolean).join(' ');
   return oneLine(words || item.type, 200);
 }

@@ -1,0 +1,71 @@
+r"""What a text in Markdown says, in one line: for rows and notices, where nothing can be drawn.
+
+Less is taken for Markdown here than by a parser of it. A row may show what nobody meant that way (`ls *.py **/*.js`,
+`__init__`, `2 * 3 * 4`), and a mark too many is read over, while a character too few makes another command. `~~` stays,
+too: without it a text would say the opposite. A link is its text and its host, so that no text can pass for another
+address. What comes out is never longer than what went in, and the work is linear.
+
+It is for the words of agents, and is done once: what it returns may look like Markdown again, as code did before.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agentctl.domain.markdown.inline_marks import without_marks
+from agentctl.domain.markdown.text_blocks import BULLET, blocks_of_markdown, opens_code
+
+_MARKS = re.compile(r"[`*_#>|~\\\[<=+-]|\d[.)]")
+#: Behind one, as behind a letter, a heading needs a sign at its end.
+_BRACKETS = ")]}>"
+
+
+def words_of_markdown(text: str) -> str:
+    r"""Return what a text says, in one line.
+
+    >>> words_of_markdown("## What I found: **three** of `x`")
+    'What I found: three of x'
+    >>> words_of_markdown("# Done\n\n- [a](http://d.org/x) is *new*\n- `ls **/*.js`, see __init__.py")
+    'Done: • a (d.org) is new • ls **/*.js, see __init__.py'
+    """
+    if not _MARKS.search(text):
+        return " ".join(text.split())
+    found: list[str] = []
+    is_below_heading = False
+    for block in blocks_of_markdown(text.split("\n")):
+        words = " ".join((block.text if block.is_code else without_marks(block.text)).split())
+        if words or block.mark not in ("", BULLET):
+            if is_below_heading and (found[-1][-1].isalnum() or found[-1][-1] in _BRACKETS):
+                found[-1] += ":"
+            found.append((block.mark + words).rstrip())
+            is_below_heading = block.is_heading
+    return " ".join(found)
+
+
+def first_line_in_words(text: str) -> str:
+    r"""Return what the first line of a text says that says anything; in code, the line as it is.
+
+    >>> first_line_in_words("---\n# Deploy *now*?\nmore"), first_line_in_words("```sh\nrm **/x\n```")
+    ('Deploy now?', 'rm **/x')
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    is_code = False
+    for line in lines:
+        words = " ".join(line.split()) if is_code else words_of_markdown(line)
+        if words:
+            return words
+        is_code = opens_code(line)
+    return " ".join(lines[0].split()) if lines else ""
+
+
+def are_all_words(text: str, words: str) -> bool:
+    """Return whether a text says no more than the words that were made of it: nothing but marks was left out.
+
+    >>> [are_all_words(one, words_of_markdown(one)) for one in ("**Go**?", "[Go](http://d.org/x)?")]
+    [True, False]
+    """
+    return _letters(text) == _letters(words)
+
+
+def _letters(text: str) -> list[str]:
+    return [one for one in text if one.isalnum()]
