@@ -71,6 +71,27 @@ def test_a_question_is_answered_by_a_button(ntfy: Listener, home: Path, root: Pa
     assert answered(task) == [("no", "user")]
 
 
+@pytest.mark.parametrize(
+    ("asked", "told", "answers"),
+    [
+        ("## Deploy **now**?", "Deploy now?", ["Yes", "No", "Open"]),
+        ("Is [this](https://d.org/x) so?", "Is this (d.org) so?", ["Open"]),
+    ],
+)
+def test_a_question_is_told_in_words_and_has_buttons_if_none_is_left_out(
+    ntfy: Listener, home: Path, root: Path, asked: str, told: str, answers: list[str]
+) -> None:
+    configure(home, {"phone": phone(ntfy, buttons=True)})
+    task = new_task()
+    with serving(root):
+        spawn([*CONFIRM[:-1], asked], name="a")
+        (post,) = ntfy.told(1)
+        assert post["message"] == f"a asks: {told}"
+        assert [label for _, label in labels(post)] == answers
+        run("interact", "respond", "a", "--id", "q1", "no")
+        task.ended("a")
+
+
 def test_each_option_of_a_short_choice_has_a_button(ntfy: Listener, home: Path, root: Path) -> None:
     configure(home, {"phone": phone(ntfy, buttons=True)})
     task = new_task()

@@ -63,6 +63,19 @@ def test_an_open_question_is_told_and_an_answered_one_is_not() -> None:
     assert texts([*asked, event(ev.CANCELLED)]) == ["the only worker has ended: 1 cancelled"]
 
 
+def test_a_question_is_told_in_words_and_a_call_as_it_stands() -> None:
+    def text_of(question: str, **more: str) -> str:
+        asked = event(ev.ASKED, id="q1", question=question, **more)
+        return texts([event(ev.QUEUED), asked, event(ev.BLOCKED, id="q1")])[0]
+
+    assert text_of("## Deploy **now**?\n- `a`") == "a asks: Deploy now?"
+    assert text_of("Allow Bash: rm **/a **/b?", tool="Bash") == "a asks: Allow Bash: rm **/a **/b?"
+    assert text_of("Is **token**: `hunter2` right?") == f"a asks: Is {LEFT_OUT} right?"
+    for before in range(740, 800):
+        cut = text_of(f"[x](https://d.org/{'y' * before}) ghp_0123456789abcdef")
+        assert "012" not in cut, "a secret of which only a part is looked at"
+
+
 def test_a_question_that_is_asked_again_keeps_its_key() -> None:
     asked = [event(ev.ASKED, id="q1", question="Go?"), event(ev.BLOCKED, id="q1")]
     again = [*asked, event(ev.RESUMED, reason="asker_gone"), event(ev.BLOCKED, id="q1")]

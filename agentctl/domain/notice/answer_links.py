@@ -11,8 +11,9 @@ import binascii
 import json
 from collections.abc import Sequence
 
+from agentctl.domain.markdown.markdown_words import are_all_words
 from agentctl.domain.names import is_name
-from agentctl.domain.notice.notice_text import clean
+from agentctl.domain.notice.notice_text import clean, clean_question
 from agentctl.domain.question import AnswerOption, Question, ShownQuestion, offered
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
@@ -60,18 +61,27 @@ class Button(NamedTuple):
 def buttons_for(question: Question) -> tuple[Button, ...]:
     """Return the answers that a message may offer which shows the text of a question; none where it may not.
 
-    All that is answered must be in the message: the whole text, in one line and unaltered, and each option. A call is
-    never in it, so of a request for permission only the denial is offered.
+    All that is answered must be in the message: the whole text, in one line and unaltered but for marks of Markdown,
+    and each option. A call is never in it, so of a request for permission only the denial is offered.
 
-    >>> [one.answer for one in buttons_for(Question("q1", "confirm", "Deploy?"))]
-    ['yes', 'no']
+    >>> def answers(text):
+    ...     return [one.answer for one in buttons_for(Question("q1", "confirm", text))]
+    >>> answers("Deploy **now**?"), answers("Deploy [this](https://d.org/x)?")
+    (['yes', 'no'], [])
     """
     asked = question.text
     if not asked or clean(asked, len(asked)) != asked or question.multiple or question.idle:
         return ()
+    if not are_all_words(asked, text_in_message(question)):
+        return ()
     seen = ShownQuestion(asked, "", is_whole=not question.is_permission, longest_label=_LONGEST_LABEL)
     options = offered(question, seen)
     return _denial(options) if question.is_permission else _choices(options)
+
+
+def text_in_message(question: Question) -> str:
+    """Return the text of a question as a message has it that shows the whole."""
+    return clean_question(question.text, len(question.text), is_permission=question.is_permission)
 
 
 def _denial(options: Sequence[AnswerOption]) -> tuple[Button, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from agentctl.domain.markdown.markdown_words import first_line_in_words
 from agentctl.domain.text.plaintext import plain, shortened, whole
 
 LEFT_OUT = "[left out]"
@@ -55,10 +56,33 @@ def clean(value: object, longest: int) -> str:
     >>> clean("Deploy?\nmore", 20), clean("a\x1b[31m", 20), clean("use token=hunter2 now", 40), clean(None, 9)
     ('Deploy?', 'a\\x1b[31m', 'use [left out] now', '')
     """
-    if not isinstance(value, str):
-        return ""
-    line = value.lstrip()[: 2 * _LOOKED_AT].partition("\n")[0].strip()
-    if len(line) > _LOOKED_AT:  # A word that was cut is not recognised any more.
+    return _cleaned(_beginning(value).partition("\n")[0].strip(), longest)
+
+
+def clean_question(value: object, longest: int, *, is_permission: bool) -> str:
+    r"""Return the same of a question: what it says, and not its Markdown; of a request for permission, as it stands.
+
+    Marks go before secrets are looked for, which they could part from their names.
+
+    >>> clean_question("## Deploy with **token**: hunter2?", 40, is_permission=False)
+    'Deploy with [left out]'
+    >>> clean_question("Allow Bash: rm *.py **/*.py?", 40, is_permission=True)
+    'Allow Bash: rm *.py **/*.py?'
+    """
+    return clean(value, longest) if is_permission else _cleaned(first_line_in_words(_beginning(value)), longest)
+
+
+def _beginning(value: object) -> str:
+    """Return as much of a text as is looked at, without the word that is cut: it would not be recognised any more."""
+    text = value.lstrip() if isinstance(value, str) else ""
+    if len(text) <= 2 * _LOOKED_AT:
+        return text
+    *before, _ = text[: 2 * _LOOKED_AT].rsplit(maxsplit=1)
+    return before[0] if before else LEFT_OUT
+
+
+def _cleaned(line: str, longest: int) -> str:
+    if len(line) > _LOOKED_AT:
         line = line[:_LOOKED_AT].rpartition(" ")[0] or LEFT_OUT
     return shortened(plain(whole(without_secrets(line))), longest)
 

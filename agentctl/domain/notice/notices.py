@@ -14,7 +14,7 @@ from itertools import chain, islice
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
-from agentctl.domain.notice.notice_text import clean
+from agentctl.domain.notice.notice_text import clean, clean_question
 from agentctl.domain.states import Status
 from agentctl.domain.text.numbers import finite
 from agentctl.domain.worker.ends import end_in_words
@@ -144,7 +144,9 @@ class TaskNotices:
     def _asked(self, _seq: int, event: Event) -> None:
         name, question = _question_in(event)
         if len(self._questions) < _MOST:
-            self._questions[name, question] = clean(event["payload"].get("question"), _LONGEST_QUESTION)
+            is_permission = event["payload"].get("tool") is not None
+            text = event["payload"].get("question")
+            self._questions[name, question] = clean_question(text, _LONGEST_QUESTION, is_permission=is_permission)
 
     def _blocked(self, seq: int, event: Event) -> None:
         name, question = _question_in(event)

@@ -21,6 +21,7 @@ from agentctl.domain.notice.answer_links import (
     buttons_for,
     question_digest,
     sign,
+    text_in_message,
 )
 from agentctl.domain.notice.notice_messages import NoticeMessage
 from agentctl.domain.notice.notices import BLOCKED, Notice
@@ -90,4 +91,6 @@ def _question(notice: Notice, tree: TreeDir) -> Question | None:
         question = question_in(notice.question_id, json_in(read_bytes(file, _MOST_BYTES), file))
     except (Damaged, OSError):
         return None
-    return question if question is not None and question.text == notice.facts.get("question") else None
+    if question is None or text_in_message(question) != notice.facts.get("question"):
+        return None
+    return question
