@@ -223,7 +223,7 @@ me.answer("done")
             "completed",
             "Bash ls -la",
         )
-        assert (calls["t1"]["rawInput"], content_of(calls["t1"])) == ({"command": "ls -la"}, "a.py")
+        assert (calls["t1"]["rawInput"], content_of(calls["t1"])) == ({"command": "ls -la"}, "```\na.py\n```")
         assert (calls["t2"]["kind"], calls["t2"]["status"]) == ("edit", "failed")
         assert calls["t2"]["locations"] == [{"path": str(Path.cwd() / "a.py")}]
         assert (calls["a1"]["kind"], calls["a1"]["title"]) == ("think", "explore: Find tests")
@@ -412,6 +412,44 @@ me.answer("the one below has " + agentctl("result", "below").strip())
             "instance": f"{task.path.name}/below", "depth": 1, "parentToolCallId": card["toolCallId"],
         }  # fmt: skip
         assert "the one below has allowed" in editor.text()
+
+    edit(to)
+
+
+def test_a_command_below_is_shown_as_a_terminal_shows_it_with_why_it_failed(task: Task, tmp_path: Path) -> None:
+    fails = r"printf '1 %%\r100 %%\n\033[32m**ok**\033[m\n'; printf '\033[31mError:\033[K no *such* file\n' >&2; exit 3"
+    script = f"""
+import subprocess, sys
+def agentctl(*args):
+    subprocess.run([sys.executable, "-m", "agentctl", *args], check=False, capture_output=True)
+agentctl("spawn", "--name", "bad", "--wait", "--", "sh", "-c", {fails!r})
+agentctl("spawn", "--name", "good", "--wait", "--", "sh", "-c", {fails.replace("exit 3", "exit 0")!r})
+me.answer("done")
+"""
+
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        assert (await editor.says(session, plays(tmp_path, script))).stop_reason == "end_turn"
+        cards = {name: editor.calls()[f"worker:{task.path.name}/{name}"] for name in ("bad", "good")}
+        assert [cards[name]["status"] for name in ("bad", "good")] == ["failed", "completed"]
+        output = "```\n100 %\n**ok**\n```"
+        texts = [one["content"]["text"] for one in cards["bad"]["content"]]
+        assert texts == ["exit code 3", "```\nError: no *such* file\n```", output]
+        assert content_of(cards["good"]) == output
+
+    edit(to)
+
+
+def test_the_error_of_a_turn_has_the_last_lines_of_the_program_and_nothing_that_a_terminal_obeys(
+    task: Task, tmp_path: Path
+) -> None:
+    dies = "print('\\x1b[31mError: no such model\\x1b[m', file=sys.stderr, flush=True); os._exit(3)"
+
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        with pytest.raises(RequestError, match="Error: no such model") as failed:
+            await editor.says(session, plays(tmp_path, f"import os, sys\n{dies}"))
+        assert str(failed.value).isprintable()
 
     edit(to)
 

@@ -72,6 +72,46 @@ def test_what_cannot_be_seen_whole_can_only_be_denied(asked: EditorQuestion) -> 
     assert "cannot be allowed here" in dialog_words(asked)
 
 
+def content(asked: EditorQuestion) -> list[dict[str, Any]]:
+    choice = choice_of(asked, "call")
+    assert choice is not None
+    kinds(asked)  # It is as the protocol has it.
+    found: list[dict[str, Any]] = choice.tool_call["content"]
+    return found
+
+
+def texts(asked: EditorQuestion) -> list[str]:
+    return [one["content"]["text"] for one in content(asked) if one["type"] == "content"]
+
+
+def test_a_call_is_no_markdown_and_is_shown_as_what_it_would_do() -> None:
+    command = {"command": "rm *.py **/*.js\necho `x`", "description": "**Look**", "odd": 1}
+    said, run, rest = texts(permission(command, question="Allow Bash: rm **/a **/b?"))
+    assert said == "a asks:\n```\nAllow Bash: rm **/a **/b?\n```"
+    assert run == "```sh\nrm *.py **/*.js\necho `x`\n```"
+    assert rest == '```json\n{"odd":1,"description":"**Look**"}\n```'
+    fence = texts(permission({"command": "echo ```\n```\nAllowed."}))[1]
+    assert fence == "````sh\necho ```\n```\nAllowed.\n````", "it cannot end its own code"
+
+
+def test_an_edit_that_asks_is_a_diff_of_the_protocol_with_what_nobody_sees_spelled_out() -> None:
+    edit = {"file_path": "a.py", "old_string": "1\n\tx", "new_string": "2\n\tx\u200b", "replace_all": True}
+    asked = permission(edit)._replace(asked=permission(edit).asked._replace(tool="Edit"))
+    assert [one for one in content(asked) if one["type"] == "diff"] == [
+        {"type": "diff", "path": "/a.py", "oldText": "1\n\tx", "newText": "2\n\tx\\u200b"}
+    ]
+    assert '"replace_all":true' in texts(asked)[-1]
+    long = {**edit, "new_string": "x" * 5000}
+    asked = permission(long)._replace(asked=permission(long).asked._replace(tool="Edit"))
+    assert [one["type"] for one in content(asked)] == ["content"], "nothing is a diff of which a part is left out"
+
+
+def test_a_question_is_markdown_as_its_agent_wrote_it() -> None:
+    asked = question(question="## Which?\n\n- `a`", options=OPTIONS)
+    assert dialog_words(asked).startswith("a asks:\n\n## Which?\n\n- `a`\n\n- once: once\n")
+    assert dialog_words(question(kind="confirm", question="Go **on**?")) == "a asks: Go **on**?"
+
+
 def test_what_nobody_would_see_is_seen() -> None:
     assert "\\u200b" in dialog_words(permission({"command": "./build\u200b.sh"}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from acp.schema import SessionNotification
@@ -205,6 +206,39 @@ def test_a_request_is_about_the_call_with_its_arguments_however_the_two_are_name
     assert fold.open_call("Read", {"path": "a"}) == "t/a:3"
     assert [fold.open_call("Bash", one) for one in ({}, None, {"command": "rm"})] == [None] * 3
     assert fold_of(("shell", make), ("shell", make)).open_call("Bash", make) is None
+
+
+def test_what_a_call_returned_is_what_a_terminal_shows_and_no_markdown() -> None:
+    printed = "1 %\r100 %\n\x1b[31m\x1b[Kold\x1b[m **/*.js \x1b]8;;http://evil.example\x07link\x1b]8;;\x07\n"
+    (call,) = calls_of(told([line_of(Row(RowType.TOOL, "t", name="Bash", text=printed))])).values()
+    assert content_of(call) == "```\n100 %\nold **/*.js link\n```"
+    (call,) = calls_of(told([line_of(Row(RowType.TOOL, "t", name="Bash", text="a\n```\n**b**"))])).values()
+    assert content_of(call) == "````\na\n```\n**b**\n````"
+    long = calls_of(told([line_of(Row(RowType.TOOL, "t", name="Bash", text="line\n" * 1900))]))["t/a:t"]["content"]
+    assert len(long) == 2
+    assert all(re.fullmatch(r"```\n.*\n```", one["content"]["text"], re.DOTALL) for one in long), "each piece is code"
+
+
+def test_what_agents_say_goes_as_markdown_without_what_a_terminal_obeys() -> None:
+    said = "## **Three**\r\n- `x` \x1b[31mred\x07"
+    spelled = "## **Three**\n- `x` \\x1b[31mred\\x07"
+    assert [one["content"]["text"] for one in told([line_of(Row(RowType.MESSAGE, "m", text=said))])] == [spelled]
+    (call,) = calls_of(told([line_of(Row(RowType.AGENT, "t", name="explore", text=said))])).values()
+    assert content_of(call) == spelled
+
+
+def test_a_diff_stays_above_what_came_of_its_call() -> None:
+    edit = {
+        "file_path": "a.py",
+        "edits": [{"old_string": "1", "new_string": "2"}, {"old_string": "3", "new_string": ""}],
+    }
+    start = Row(RowType.TOOL, "t", Phase.START, name="MultiEdit", detail=edit)
+    (call,) = calls_of(told([line_of(start), line_of(Row(RowType.TOOL, "t", name="MultiEdit", text="Done"))])).values()
+    assert call["content"] == [
+        {"type": "diff", "path": "/src/a.py", "oldText": "1", "newText": "2"},
+        {"type": "diff", "path": "/src/a.py", "oldText": "3", "newText": ""},
+        {"type": "content", "content": {"type": "text", "text": "```\nDone\n```"}},
+    ]
 
 
 def test_a_change_of_a_file_is_a_diff_unless_it_was_cut() -> None:

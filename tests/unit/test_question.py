@@ -73,7 +73,12 @@ def in_editor(question: Question) -> tuple[str, set[str]]:
     choice = dialogs.choice_of(asked, "call")
     words = dialogs.way_to_answer(asked).partition("(ANSWER: ")[2].removesuffix(")")
     by_words = typed(question, words) if question.kind == "select" else set()
-    return dialogs.dialog_words(asked), by_words | {one["optionId"] for one in (choice.options if choice else [])}
+    answers = by_words | {one["optionId"] for one in (choice.options if choice else [])}
+    if choice is None:
+        return dialogs.dialog_words(asked), answers
+    text = "".join(one["content"]["text"] for one in choice.tool_call["content"])
+    # A command stands there line by line.
+    return text + "\\n".join(text.partition("```sh\n")[2].partition("\n```")[0].split("\n")), answers
 
 
 def in_form(question: Question) -> tuple[str, set[str]]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from agentctl.adapters.files import read_known
+from agentctl.domain.agent.telling_argument import DESCRIPTION
 from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.question import (
     ALLOW,
@@ -22,13 +24,15 @@ from agentctl.domain.question import (
     question_within,
     safe,
 )
-from agentctl.domain.text.plaintext import beginning
+from agentctl.domain.text.plaintext import beginning, distinct, plain, whole
 from agentctl.errors import AtTerminal, Refused
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
 from agentctl.interfaces.editor.updates.client_bounds import bounded_json
-from agentctl.interfaces.editor.updates.row_updates import text_content
+from agentctl.interfaces.editor.updates.contents import Content, code_content, fenced, look_content, text_content
 from agentctl.interfaces.editor.updates.tool_cards import title_of
 from agentctl.interfaces.words.looks.call_kinds import tool_kind
+from agentctl.interfaces.words.looks.call_look import call_look
+from agentctl.interfaces.words.value_words import shown_json
 from agentctl.lean import NamedTuple
 
 FIELD, OTHER = "answer", "other"
@@ -47,14 +51,38 @@ class Choice(NamedTuple):
 def dialog_words(question: EditorQuestion) -> str:
     """Return a question as a text, with the call that it is about."""
     asked, seen = question.asked, part_shown(question)
-    by = asked.asked_by_type
-    who = question.worker.instance + (f" ({safe(asked, by)})" if by else "")
-    lines = [f"{who} asks: {seen.text}", seen.call]
-    if asked.is_permission and not seen.is_whole:
-        lines.append("This is not the whole call, so it cannot be allowed here.")
-    if not asked.is_permission:
-        lines += [f"- {safe(asked, one.id)}: {safe(asked, one.label)}" for one in asked.options]
-    return "\n".join(line for line in lines if line)
+    if asked.is_permission:
+        lines = [f"{_asker(question)} asks:", fenced("\n".join(part for part in (seen.text, seen.call) if part))]
+        lines += [] if seen.is_whole else ["This is not the whole call, so it cannot be allowed here."]
+        return "\n".join(lines)
+    apart = "\n\n" if "\n" in seen.text or not seen.text[:1].isalnum() else " "
+    options = [f"- {safe(asked, one.id)}: {safe(asked, one.label)}" for one in asked.options]
+    return f"{_asker(question)} asks:{apart}{seen.text}" + ("\n\n" + "\n".join(options) if options else "")
+
+
+def _asker(question: EditorQuestion) -> str:
+    by = question.asked.asked_by_type
+    return question.worker.instance + (f" ({safe(question.asked, by)})" if by else "")
+
+
+def _dialog_content(question: EditorQuestion) -> list[Content]:
+    """Return a question as the content of its dialog: of a call that is shown whole, what it would do."""
+    asked = question.asked
+    look = call_look(asked.tool or "", asked.arguments) if asked.is_permission else None
+    if look is None or not part_shown(question).is_whole:
+        return text_content(dialog_words(question))
+
+    def shown(line: str) -> str:
+        return distinct(whole(plain(line, keep="\t")))
+
+    words = look.said or asked.described
+    rest = {**look.rest, **({DESCRIPTION: words} if words else {})}
+    cwd = str(read_known(question.worker.spec).get("cwd") or "/")
+    return [
+        *text_content(f"{_asker(question)} asks:\n{fenced(safe(asked, asked.text))}"),
+        *look_content(look, cwd, shown),
+        *(code_content(safe(asked, shown_json(rest)), "json") if rest else ()),
+    ]
 
 
 def part_shown(question: EditorQuestion) -> ShownQuestion:
@@ -111,7 +139,7 @@ def choice_of(question: EditorQuestion, call: str) -> Choice | None:
     fields: dict[str, Any] = {
         "toolCallId": call, "status": "pending", "kind": tool_kind(tool) if tool else "other",
         "title": words if question.is_own else f"{question.worker.instance}: {words}",
-        "content": text_content(dialog_words(question)),
+        "content": _dialog_content(question),
     }  # fmt: skip
     if arguments:
         fields["rawInput"] = bounded_json(arguments)

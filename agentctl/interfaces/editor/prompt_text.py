@@ -15,6 +15,7 @@ from acp.schema import (
 
 from agentctl.domain.text.plaintext import plain, whole
 from agentctl.errors import UsageError
+from agentctl.interfaces.editor.updates.contents import fenced
 
 #: In characters: what is longer belongs into a file.
 LONGEST = 1_000_000
@@ -54,10 +55,7 @@ def _said(block: Any) -> str:
 def _attached(block: Any) -> str:
     if not isinstance(block, EmbeddedResourceContentBlock) or not isinstance(block.resource, TextResourceContents):
         return ""
-    text, fence = block.resource.text, "```"
-    while fence in text:
-        fence += "`"
-    return f"{path_at(block.resource.uri)}:\n{fence}\n{text}\n{fence}"
+    return f"{path_at(block.resource.uri)}:\n{fenced(block.resource.text)}"
 
 
 def path_at(uri: str) -> str:

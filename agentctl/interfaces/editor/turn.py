@@ -31,6 +31,7 @@ from agentctl.interfaces.editor.turn_end import (
     stop_of_idle,
 )
 from agentctl.interfaces.editor.updates.client_bounds import pieces_of_text
+from agentctl.interfaces.editor.updates.contents import as_said
 from agentctl.interfaces.editor.updates.row_updates import COMPLETED, FAILED, Update, WorkerUpdates
 from agentctl.operations.talk.messaging import unread
 from agentctl.supervision.worker.endings import status_at_end
@@ -110,7 +111,7 @@ class Turning:
         if turn.is_cancelled:  # Whatever else it ended by: that is what the client is to be told.
             return await self._responded(lambda: CANCELLED)
         text = "" if updates.has_spoken else await self._in_thread(lambda: final_text(worker))
-        content = [{"type": "text", "text": piece} for piece in pieces_of_text(text) if piece]
+        content = [{"type": "text", "text": piece} for piece in pieces_of_text(as_said(text)) if piece]
         await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
         return await self._responded(lambda: stop_of_end(worker))
 
@@ -196,7 +197,7 @@ class Turning:
         if self._turn.is_cancelled or not await self._in_thread(lambda: prompt_delivery.waits_for_answer(question)):
             return
         way = f"Your next prompt is the answer. At a terminal: {dialogs.way_to_answer(question)}"
-        await self._say(f"{dialogs.dialog_words(question)}\n{why} {way}")
+        await self._say(f"{dialogs.dialog_words(question)}\n\n{why} {way}")
         self._turn.in_words[name] = question
 
     async def _say(self, text: str) -> None:

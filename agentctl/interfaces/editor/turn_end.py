@@ -114,4 +114,5 @@ def response_of(runs: Sequence[WorkerDir], stop: str) -> dict[str, Any]:
 
 def error_for_client(error: AgentctlError) -> str:
     """Return an error with the next step, as a client shows it."""
-    return beginning(whole(f"{error.message} ({error.hint})" if error.hint else error.message), 2 * _LONGEST)
+    said = f"{error.message} ({error.hint})" if error.hint else error.message
+    return beginning(whole(plain(said, keep="\n\t")), 2 * _LONGEST)

@@ -17,6 +17,7 @@ from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import TERMINAL, Reason, Status
 from agentctl.domain.tree.limits import RESULT_BYTES
+from agentctl.domain.worker.last_output import lines_at_end
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.results import cut_of, text_fields
@@ -323,25 +324,28 @@ def _declared(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def error_of(worker: WorkerDir, decision: Decision) -> str:
     """Return why a worker did not succeed: the decision's message, else the program's last words on stderr."""
-    if decision.status is Status.CANCELLED:
-        return f"cancelled by {decision.by}"
-    reason = decision.reason or "failed"
-    if decision.message:
-        return f"{reason}: {decision.message}"
-    code, signal = decision.exit_code, decision.signal
-    how = f"exit code {code}" if code is not None else f"{reason}: {signal}" if signal else reason
-    said = _tail(worker.stderr, _STDERR_BYTES)
+    how, lines = told_failure(worker, decision)
+    said = "\n".join(lines).strip()
     return f"{how}: {said}" if said else how
 
 
-def _tail(path: str, size: int) -> str:
+def told_failure(worker: WorkerDir, decision: Decision) -> tuple[str, list[str]]:
+    """Return why a worker did not succeed; and, where only its stderr can say that, the last lines there."""
+    if decision.status is Status.CANCELLED:
+        return f"cancelled by {decision.by}", []
+    reason = decision.reason or "failed"
+    if decision.message:
+        return f"{reason}: {decision.message}", []
+    code, signal = decision.exit_code, decision.signal
+    how = f"exit code {code}" if code is not None else f"{reason}: {signal}" if signal else reason
+    return how, _tail(worker.stderr, _STDERR_BYTES)
+
+
+def _tail(path: str, size: int) -> list[str]:
     try:
-        data, whole = read_tail(path, size)
+        return lines_at_end(*read_tail(path, size))
     except OSError:
-        return ""
-    text = data.decode(errors="replace")
-    _, mark, lines = text.partition("\n") if whole > size else ("", "", text)
-    return (lines if mark or whole <= size else text).strip()
+        return []
 
 
 def session_results(task: TaskDir, session_id: str, *, max_bytes: int = RESULT_BYTES) -> list[TaskResult]:

@@ -15,6 +15,7 @@ from agentctl.errors import UsageError
 from agentctl.interfaces.editor.session.prompt_delivery import SESSION_PREFIX, find_session
 from agentctl.interfaces.editor.session.session_view import EditorConversation
 from agentctl.interfaces.editor.updates.client_bounds import pieces_of_text
+from agentctl.interfaces.editor.updates.contents import as_said
 from agentctl.interfaces.editor.updates.row_updates import Update
 from agentctl.interfaces.words.activity import short_line
 from agentctl.lean import NamedTuple
@@ -65,7 +66,7 @@ def _of_silent(run: WorkerDir) -> Iterator[Update]:
     """Yield prompt and answer of a program that tells nothing of what it does."""
     said = (("user_message_chunk", order_of(run).get("prompt")), ("agent_message_chunk", final_text(run)))
     for kind, text in said:
-        for piece in pieces_of_text(str(text or "")):
+        for piece in pieces_of_text(as_said(str(text or ""))):
             if piece:
                 yield {"sessionUpdate": kind, "content": {"type": "text", "text": piece}}
 

@@ -18,6 +18,7 @@ from agentctl.domain.activity.rows import read_line
 from agentctl.domain.question import Question
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
+from agentctl.interfaces.editor.updates.contents import Content, code_content, output_content, text_content
 from agentctl.interfaces.editor.updates.row_updates import (
     COMPLETED,
     FAILED,
@@ -27,14 +28,14 @@ from agentctl.interfaces.editor.updates.row_updates import (
     Update,
     WorkerUpdates,
     meta,
-    text_content,
 )
 from agentctl.interfaces.words.activity import short_line, telling
 from agentctl.lean import NamedTuple
-from agentctl.operations.delegate.delegating import error_of
-from agentctl.operations.show.results import text_fields
-from agentctl.supervision.worker.endings import decision_of
+from agentctl.operations.delegate.delegating import told_failure
+from agentctl.operations.show.results import is_agent, text_fields
+from agentctl.supervision.worker.endings import Decision, decision_of
 from agentctl.supervision.worker.kinship import descendants, parent_of
+from agentctl.supervision.worker.output_at_end import output_lines
 from agentctl.supervision.worker.questions import read_question, waiting_askers
 
 _RESULT_BYTES = 8000
@@ -212,9 +213,23 @@ def _ended(followed: _Followed) -> Iterator[Update]:
     yield from followed.updates.close()
     decision = decision_of(followed.worker)
     assert decision is not None
-    text = str(text_fields(followed.worker, _RESULT_BYTES)["text"])
     is_good = decision.status is Status.COMPLETED
-    if not is_good:
-        text = "\n\n".join(part for part in (error_of(followed.worker, decision), text) if part)
+    content = [*([] if is_good else _failure(followed.worker, decision)), *_said_last(followed.worker)]
     status = COMPLETED if is_good else FAILED
-    yield {**_of_card(followed), "status": status} | ({"content": text_content(text)} if text else {})
+    yield {**_of_card(followed), "status": status} | ({"content": content} if content else {})
+
+
+def _failure(worker: WorkerDir, decision: Decision) -> list[Content]:
+    """Return why a worker did not succeed, with the last lines on its stderr, unless its driver has said it better."""
+    how, lines = told_failure(worker, decision)
+    if decision.status is Status.FAILED and not is_agent(worker):
+        lines = output_lines(worker).get("stderr", lines)
+    return [*text_content(how), *(code_content("\n".join(lines)) if lines else ())]
+
+
+def _said_last(worker: WorkerDir) -> list[Content]:
+    """Return what an agent has answered, which is Markdown; of a command its output."""
+    found = text_fields(worker, _RESULT_BYTES)
+    if found["source"] == "stdout":
+        return output_content(found["text"])
+    return text_content(found["text"]) if found["text"] else []

@@ -13,7 +13,8 @@ from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError
 from agentctl.interfaces.editor.session.prompt_delivery import is_at_rest
 from agentctl.interfaces.editor.session.session_view import EditorConversation, EditorQuestion
-from agentctl.interfaces.editor.updates.row_updates import Update, text_content
+from agentctl.interfaces.editor.updates.contents import text_content
+from agentctl.interfaces.editor.updates.row_updates import Update
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.unreadable import check_any_known
 from agentctl.operations.show.why import why_worker

@@ -13,9 +13,9 @@ from typing import Any
 from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.activity.rows import Line
 from agentctl.domain.activity.seen import SeenHashes
-from agentctl.domain.text.plaintext import beginning
 from agentctl.drivers.values import bounded_values
 from agentctl.interfaces.editor.updates.client_bounds import pieces_of_text
+from agentctl.interfaces.editor.updates.contents import Content, as_said, output_content, text_content
 from agentctl.interfaces.editor.updates.tool_cards import call_fields, plan_in
 from agentctl.interfaces.words.activity import row_label, short_line, string
 from agentctl.lean import NamedTuple
@@ -24,7 +24,7 @@ Update = dict[str, Any]
 COMPLETED, FAILED, IN_PROGRESS, PENDING = "completed", "failed", "in_progress", "pending"
 #: Notes about what a driver did not understand, and about what a rule has decided: nobody has to act on them.
 _QUIET_NOTES = frozenset({"unknown", "permission"})
-_LONGEST_RESULT, _LONGEST_ID = 10_000, 200
+_LONGEST_ID = 200
 #: Rows of more sub-agents are shown as if the worker itself had done them.
 _MOST_AGENTS = 20_000
 #: A text of which more comes is one of the newest.
@@ -52,6 +52,8 @@ class _Open(NamedTuple):
     arguments: Any
     #: Shown as a plan, so that it has no card of its own.
     is_plan: bool = False
+    #: What it would do, which stays above what comes of it: each content takes the place of the one before.
+    change: tuple[Content, ...] = ()
 
 
 class _GrowingTexts:
@@ -170,7 +172,7 @@ class WorkerUpdates:
     def _chunks(self, kind: str, text: str, line: Line) -> Iterator[Update]:
         apart = "\n\n" if self._last[0] == kind and self._last[1] != line.id else ""
         self._last = (kind, line.id)
-        for piece in pieces_of_text(apart + text):
+        for piece in pieces_of_text(apart + as_said(text)):
             content = {"type": "text", "text": piece}
             yield {"sessionUpdate": kind, "messageId": self._call_id(line.id), "content": content}
 
@@ -205,12 +207,13 @@ class WorkerUpdates:
     def _begin(self, line: Line) -> Iterator[Update]:
         name, detail = string(line.fields.get("name")) or "tool", _detail(line)
         entries = None if line.parent or self.place.call is not None else plan_in(name, detail)
-        self._open[line.id] = _Open(self._call_id(line.id), name, detail, is_plan=entries is not None)
+        is_agent = line.kind == RowType.AGENT
+        fields = _agent_fields(line.fields) if is_agent else call_fields(name, detail, self.place.cwd)
+        change = (*fields.get("content", ()),)
+        self._open[line.id] = _Open(self._call_id(line.id), name, detail, is_plan=entries is not None, change=change)
         if entries is not None:
             yield {"sessionUpdate": "plan", "entries": entries}
             return
-        is_agent = line.kind == RowType.AGENT
-        fields = _agent_fields(line.fields) if is_agent else call_fields(name, detail, self.place.cwd)
         yield {"sessionUpdate": "tool_call", **self._head(line.id, line.parent), "status": IN_PROGRESS, **fields}
 
     def _go_on(self, line: Line) -> Iterator[Update]:
@@ -221,8 +224,9 @@ class WorkerUpdates:
             del self._open[line.id]
             self._over.add(hash(line.id))
             update["status"] = COMPLETED if line.fields.get("status") in (None, COMPLETED) else FAILED
-        if text:
-            update["content"] = text_content(text)
+        content = (text_content if line.kind == RowType.AGENT else output_content)(text or "") if text else []
+        if content:
+            update["content"] = [*call.change, *content]
         if len(update) > 2 and not call.is_plan:
             yield update
 
@@ -259,12 +263,6 @@ def meta(name: str, above: str | None, depth: int) -> dict[str, Any]:
     """Return the `_meta` of a call: the worker that made it, and the call of what is above it."""
     found: dict[str, Any] = {"instance": name, "depth": depth}
     return {"agentctl": {**found, "parentToolCallId": above} if above is not None else found}
-
-
-def text_content(text: str) -> list[dict[str, Any]]:
-    """Return a text as the content of a tool call, cut if it is long."""
-    shown = pieces_of_text(beginning(text, _LONGEST_RESULT))
-    return [{"type": "content", "content": {"type": "text", "text": piece}} for piece in shown]
 
 
 def _detail(line: Line) -> Mapping[str, Any] | None:

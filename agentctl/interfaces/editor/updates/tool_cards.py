@@ -6,9 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.editor.updates.client_bounds import bounded_json
+from agentctl.interfaces.editor.updates.contents import Content, look_content
 from agentctl.interfaces.words.activity import label, short_line
-from agentctl.interfaces.words.looks.call_kinds import tool_kind
+from agentctl.interfaces.words.looks.call_kinds import CHANGES, tool_kind
+from agentctl.interfaces.words.looks.call_look import call_look
 
 Detail = Mapping[str, Any]
 _PATHS = ("file_path", "path", "notebook_path", "filePath")
@@ -34,9 +37,9 @@ def call_fields(name: str, detail: Detail | None, cwd: str) -> dict[str, Any]:
         paths = paths_in(detail, cwd)
         if paths:
             fields["locations"] = [{"path": path} for path in paths]
-            changed = _change(detail, paths[0])
-            if changed is not None:
-                fields["content"] = [changed]
+            changed = _changes(name, detail, cwd, paths[0])
+            if changed:
+                fields["content"] = changed
     return fields
 
 
@@ -51,6 +54,16 @@ def paths_in(detail: Detail, cwd: str) -> list[str]:
     named = [detail.get(key) for key in _PATHS] + many[:_MOST_PATHS]
     fit = [path for path in named if isinstance(path, str) and 0 < len(path) <= _LONGEST_PATH and _CUT not in path]
     return list(dict.fromkeys(os.path.join(cwd, path) for path in fit))
+
+
+def _changes(name: str, detail: Detail, cwd: str, path: str) -> list[Content]:
+    """Return what a call changes, of each file; nothing where it is not known whole."""
+    is_cut = any(isinstance(value, str) and _CUT in value[-40:] for value in detail.values())
+    look = call_look(name, detail) if tool_kind(name) == CHANGES and not is_cut else None
+    if look is not None:
+        return look_content(look, cwd, lambda text: plain(text, keep="\r\n\t"))
+    changed = _change(detail, path)
+    return [] if changed is None else [changed]
 
 
 def _change(detail: Detail, path: str) -> dict[str, Any] | None:
