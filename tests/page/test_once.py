@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 from playwright.sync_api import TimeoutError as NoSuchThing
 
 from tests.agent_steps import agent, ends, plays
-from tests.page.seen import insist, question, said, says
+from tests.page.seen import group, insist, leave_lines, question, row, said, says
 from tests.page.test_diff import EDIT, comment, opened_after_its_end
 from tests.page.visiting import Visit
 from tests.repositories import new_repository
@@ -174,7 +175,7 @@ def test_a_further_run_whose_answer_was_lost_is_one_run(task: Task, visit: Visit
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("alert")).to_contain_text(UNREACHABLE)
     dialog.get_by_role("button", name="Try again").click()
-    says(page, "Started b-2")
+    says(page, "b-2 was started before.")
     assert sorted(statuses()) == ["a", "a-1", "b", "b-2"]
 
 
@@ -296,6 +297,43 @@ def test_marked_ones_that_are_tried_again_are_tried_once(task: Task, visit: Visi
     assert sorted(statuses()) == ["a", "a-2", "b", "b-2"]
 
 
+def test_a_work_is_tried_again_once_also_where_its_new_try_stands_for_it_by_then(task: Task, visit: Visit) -> None:
+    for name in ("a", "b"):
+        spawn(["false"], "--wait", name=name, check=False)
+    page = visit.open()
+    losing(page, "**/workers/a/retry")
+    row(page, "a").get_by_role("link").focus()
+    page.keyboard.press("r")
+    dialog = page.get_by_role("dialog")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    task.ended("a-2")
+    page.reload()  # The line of `a` was kept where it was; now the newest tries alone are there.
+    visit.live()
+    row(page, "a-2").get_by_role("link").focus()
+    page.keyboard.press("r")
+    expect(page.get_by_role("heading", name="Try a-2 again?")).to_be_visible()
+    page.keyboard.press("Enter")
+    says(page, "a-2 was started before.")
+    assert sorted(statuses()) == ["a", "a-2", "b"]
+    leave_lines(page)
+    page.keyboard.press("M")
+    losing(page, "**/workers/retry")
+    page.keyboard.press("r")
+    dialog.get_by_role("button", name="Try again").click()
+    expect(dialog.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    task.ended("a-3", "b-2")
+    page.reload()
+    visit.live()
+    expect(row(page, "a-3")).to_be_visible()
+    page.keyboard.press("M")
+    page.keyboard.press("r")
+    confirming = page.get_by_role("dialog", name=re.compile("Start again the work of 2"))
+    confirming.get_by_role("button", name="Try again").click()
+    expect(confirming).to_have_count(0)
+    assert sorted(statuses()) == ["a", "a-2", "a-3", "b", "b-2"]
+
+
 def test_two_questions_are_answered_once_each(task: Task, visit: Visit) -> None:
     for name in ("a", "b"):
         spawn(worker("asks", "--kind", "confirm", "Go?"), name=name)
@@ -358,3 +396,83 @@ def test_a_pause_whose_answer_was_lost_may_be_pressed_again(task: Task, visit: V
     says(page, "a, b paused.")
     assert [row["paused"] for row in run("list", "--json").json] == [True, True]
     run("cancel", "--all")
+
+
+def test_a_single_pause_whose_answer_was_lost_is_not_undone_by_its_key(task: Task, visit: Visit) -> None:
+    """The stream has told of the pause by then: the same key would let the worker go on."""
+    spawn(worker("sleeps", 600), name="a")
+    page = visit.open("/tasks/t1/workers/a")
+    for address, doing, next_one, already, is_paused in (
+        ("pause", "Pause", "Continue", "a is paused already", True),
+        ("unpause", "Continue", "Pause", "a is running: there is nothing to continue", False),
+    ):
+        losing(page, f"**/workers/a/{address}")
+        page.keyboard.press("p")
+        says(page, f"{doing}: {UNREACHABLE}")
+        expect(page.get_by_role("button", name=next_one, exact=True)).to_be_visible()
+        page.keyboard.press("p")
+        expect(page.get_by_text(already)).to_be_visible()
+        page.mouse.click(400, 5)  # What is typed at once behind a key that did nothing does nothing either.
+        assert [row["paused"] for row in run("list", "--json").json] == [is_paused]
+    page.keyboard.press("p")  # Now it means what it says.
+    says(page, "a paused.")
+    assert [len(task.events(f"agent.{what}")) for what in ("paused", "unpaused")] == [2, 1]
+    run("cancel", "a")
+
+
+@pytest.mark.parametrize("name", ["pause", "unpause"])
+def test_a_single_pause_that_did_not_arrive_is_asked_for_again(task: Task, visit: Visit, name: str) -> None:
+    spawn(worker("sleeps", 600), name="a")
+    if name == "unpause":
+        run("pause", "a")
+    page = visit.open("/tasks/t1/workers/a")
+    page.route(f"**/workers/a/{name}", lambda route: route.abort("connectionreset"), times=1)
+    page.keyboard.press("p")
+    says(page, UNREACHABLE)
+    page.keyboard.press("p")
+    says(page, "a paused." if name == "pause" else "a continues.")
+    assert [row["paused"] for row in run("list", "--json").json] == [name == "pause"]
+    run("cancel", "a")
+
+
+def pressed_twice(button: Locator) -> None:
+    """Press a button twice, before the page hears what became of the first time."""
+    button.evaluate("(one) => { one.click(); one.click(); }")
+
+
+def test_a_queue_is_held_and_let_go_once_where_the_answer_was_lost(task: Task, visit: Visit) -> None:
+    page = visit.open("/tasks/t1")
+    for address, words, next_words, done in (
+        ("pause", "Hold the queue", "Let the queue go", "The queue of t1 is held: nothing is started."),
+        ("unpause", "Let the queue go", "Hold the queue", "The queue of t1 goes on."),
+    ):
+        losing(page, f"**/tasks/t1/{address}")
+        pressed_twice(page.get_by_role("button", name=words))
+        says(page, f"{words}: {UNREACHABLE}")
+        says(page, done)
+        expect(page.get_by_role("button", name=next_words)).to_be_visible()
+    assert [len(task.events(f"queue.{what}")) for what in ("held", "let_go")] == [1, 1]
+
+
+def test_an_end_that_was_looked_at_counts_as_seen_where_the_answer_was_lost(task: Task, visit: Visit) -> None:
+    for name in ("a", "b", "c"):
+        spawn(["false"], "--wait", name=name, check=False)
+    page = visit.open()
+    losing(page, "**/workers/a/seen")
+    pressed_twice(row(page, "a").get_by_role("button", name="Seen"))
+    says(page, f"Mark as seen: {UNREACHABLE}")
+    says(page, "a counts as seen.")
+    leave_lines(page)
+    expect(group(page, "Failed").get_by_role("listitem")).to_have_count(2)
+    row(page, "a").get_by_role("link").focus()
+    page.keyboard.press("v")
+    says(page, "a is looked at already")
+    page.mouse.click(400, 5)
+    page.keyboard.press("M")
+    losing(page, "**/workers/seen")
+    page.keyboard.press("v")
+    confirmed(page, re.compile("Mark as seen 2 marked workers"), "Mark as seen")
+    says(page, "b, c marked as seen.")
+    page = visit.go("/")
+    expect(group(page, "Done")).to_contain_text("3 failed")
+    expect(group(page, "Failed")).to_have_count(0)

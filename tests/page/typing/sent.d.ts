@@ -340,6 +340,8 @@ declare namespace Sent {
     warning?: string;
     queued?: number;
     answer?: string;
+    /** Its key has started it before. */
+    reused?: boolean;
   }
   /** What became of one of the workers that were acted on by one request. */
   interface Outcome {

@@ -6,7 +6,7 @@ import { digestOf } from './once.js';
 import { copyText, Foreign } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
-import { about, changed, fleet, isLive, say, sayRefusal } from './store.js';
+import { about, changed, fleet, isLive, partsOf, say, sayRefusal } from './store.js';
 import { VARIABLES_OF } from './text/at_terminal.js';
 import { LOOKED_AT } from './words.js';
 
@@ -145,22 +145,43 @@ export function cancelWorker(task, instance) {
 }
 
 /**
- * @param {string} task
- * @param {string} instance
+ * What was asked of workers last, where no answer came: by task/instance.
+ * @type {Map<string, 'pause' | 'unpause'>}
  */
-export const pauseWorker = (task, instance) => run('Pause', async () => {
-  const { data } = await post(workerPath(task, instance, 'pause'));
-  say(`${instance}${belowWords(listed(data)[0]?.withIt)} paused.`);
-});
+const unheard = new Map();
 
 /**
- * @param {string} task
- * @param {string} instance
+ * Which of the two the one key for both means. Pressed again behind an answer that was lost, it means the same: by now
+ * the worker may be shown as it was wanted, and the other one would undo that.
+ * @param {string} key
+ * @returns {'pause' | 'unpause'}
  */
-export const unpauseWorker = (task, instance) => run('Continue', async () => {
-  const { data } = await post(workerPath(task, instance, 'unpause'));
-  say(`${instance}${belowWords(listed(data)[0]?.withIt)} continues.`);
-});
+export function meantByPauseKey(key) {
+  const before = unheard.get(key);
+  unheard.delete(key);
+  return before ?? (fleet.workers.get(key)?.paused ? 'unpause' : 'pause');
+}
+
+/**
+ * @param {'pause' | 'unpause'} name
+ * @param {string} doing
+ * @param {string} done
+ */
+const turning = (name, doing, done) => (/** @type {string} */ task, /** @type {string} */ instance) => {
+  const key = `${task}/${instance}`;
+  unheard.delete(key);
+  return run(doing, async () => {
+    try {
+      const { data } = await post(workerPath(task, instance, name));
+      say(`${instance}${belowWords(listed(data)[0]?.withIt)} ${done}.`);
+    } catch (error) {
+      if (!error.status) unheard.set(key, name);
+      throw error;
+    }
+  });
+};
+export const pauseWorker = turning('pause', 'Pause', 'paused');
+export const unpauseWorker = turning('unpause', 'Continue', 'continues');
 
 /**
  * Hold the queue of a task, or let it go: what is at work goes on.
@@ -220,6 +241,13 @@ export function sendToWorker(task, instance) {
 }
 
 /**
+ * The work of a worker. Where the answer to a further try was lost, the newest tries are those that it would have told
+ * of: the works are the same.
+ * @param {string} key
+ */
+export const workOf = (key) => fleet.workers.get(key)?.work ?? partsOf(key)[1];
+
+/**
  * @param {string} task
  * @param {string} instance
  */
@@ -228,12 +256,14 @@ export const retryWorker = (task, instance) => {
     title: `Try ${instance} again?`,
     ok: 'Try again',
     doing: 'Starting…',
-    once: `retry.${task}/${instance}`,
+    once: `retry.${task}/${workOf(`${task}/${instance}`)}`,
     body: html`<p>A new worker is started with the same order. <${Foreign} text=${instance} /> stays as it is.</p>`,
     run: async (_text, key) => {
       const { data } = await post(workerPath(task, instance, 'retry'), { queue: true, key });
       const [made] = listed(data);
-      say(`Started ${made?.agentInstance ?? instance}${made?.message ? `: ${made.message}` : '.'}`, { link: linkTo(made?.taskId ?? task, made?.agentInstance ?? instance) });
+      const name = made?.agentInstance ?? instance;
+      const done = made?.reused ? `${name} was started before` : `Started ${name}`;
+      say(`${done}${made?.message ? `: ${made.message}` : '.'}`, { link: linkTo(made?.taskId ?? task, name) });
     },
   });
 };
@@ -245,8 +275,7 @@ export const retryWorker = (task, instance) => {
  */
 export const retryTogether = (task, instances) => {
   const names = instances.map(plain).join(', ');
-  // Where an answer was lost, the newest tries are those that it would have told of: the works are the same.
-  const works = instances.map((name) => fleet.workers.get(`${task}/${name}`)?.work ?? name);
+  const works = instances.map((name) => workOf(`${task}/${name}`));
   ask({
     title: `Try ${instances.length} again?`,
     ok: 'Try again',

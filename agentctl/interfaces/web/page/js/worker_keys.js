@@ -1,6 +1,6 @@
 // The keys that act on the worker under the cursor; those that may be about several act on the marked ones instead.
 import {
-  cancelWorker, copyName, lackOf, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker,
+  cancelWorker, copyName, lackOf, markSeen, meantByPauseKey, pauseWorker, retryWorker, sendToWorker, unpauseWorker,
 } from './actions.js';
 import { useKeys } from './keys.js';
 import { areMarked } from './marking.js';
@@ -43,12 +43,11 @@ export function useWorkerKeys(keyNow) {
   };
   const pause = act(pauseWorker, () => 'pause');
   const unpause = act(unpauseWorker, () => 'unpause');
-  const isPaused = () => Boolean(fleet.workers.get(keyNow() ?? '')?.paused);
   useKeys({
     cancel: actOnAny('cancel', cancelWorker),
     pause: () => {
       if (areMarked()) return actOnMarked(!isPossible('pause') && isPossible('unpause') ? 'unpause' : 'pause') || true;
-      return isPaused() ? unpause() : pause();
+      return meantByPauseKey(keyNow() ?? '') === 'unpause' ? unpause() : pause();
     },
     send: actOnAny('send', sendToWorker),
     retry: actOnAny('retry', retryWorker),
