@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.binding import Binding
@@ -13,11 +16,13 @@ from textual.events import Key
 from textual.widgets import Input
 
 from agentctl.adapters.taskdir import Root
+from agentctl.interfaces.screen.acting import commands
 from agentctl.interfaces.screen.search_screen import SearchScreen
 from agentctl.interfaces.screen.texts.pager import Pager
 from agentctl.interfaces.screen.worker.logs_screen import LogWall
 from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
 from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.operations.start.again import Retried, retry_workers
 from tests.advice import follow
 from tests.agent_steps import agent, agent_world
 from tests.life import kill_shims, leader_of
@@ -140,6 +145,71 @@ def test_an_ended_worker_is_tried_again(root: Path) -> None:
 
     watching(steps)
     task.ended("a1-2")
+    assert set(statuses()) == {"a1", "a1-2"}
+
+
+def test_a_retry_whose_answer_was_lost_is_one_try(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has been carried out, and then an error was told: the same worker is tried again from a dialog opened anew."""
+    task = new_task()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+    keys: list[str | None] = []
+
+    def loses_the_first(*given: Any, key: str | None, **how: Any) -> Retried:
+        done = retry_workers(*given, key=key, **how)
+        keys.append(key)
+        if len(keys) == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return done
+
+    monkeypatch.setattr(commands, "retry_workers", loses_the_first)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.press("r", "y")
+        await screen.shows("No space left on device", "✗ a1-2")
+        await screen.go_to("a1-2")  # By now this stands for the work.
+        await screen.press("r")
+        await screen.shows("Start the work of a1-2 again?")
+        await screen.press("n")  # No is no answer: it is the same request still.
+        await screen.press("r", "y")
+        await screen.shows("a1 was tried again before as a1-2 (failed)")
+        assert set(statuses()) == {"a1", "a1-2"}
+        await screen.press("r", "y")  # What was answered is done: this is another one.
+        await screen.shows("a1-2 is tried again as a1-3")
+
+    watching(steps)
+    task.ended("a1-2", "a1-3")
+    assert (keys[0] == keys[1] != keys[2], set(statuses())) == (True, {"a1", "a1-2", "a1-3"})
+
+
+def test_a_retry_that_is_pressed_again_before_it_is_done_is_one_try(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try has ended by the time that the second press is carried out, so nothing else would hold that up."""
+    task, came_again = new_task(), threading.Event()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+    calls: list[str | None] = []
+
+    def answers_late(*given: Any, key: str | None, **how: Any) -> Retried:
+        calls.append(key)
+        if len(calls) == 1:
+            done = retry_workers(*given, key=key, **how)
+            task.ended("a1-2")
+            assert came_again.wait(20)
+            return done
+        came_again.set()
+        task.ended("a1-2")
+        return retry_workers(*given, key=key, **how)
+
+    monkeypatch.setattr(commands, "retry_workers", answers_late)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.press("r", "y", "r", "y")
+        await screen.until(lambda: len(calls) == 2, "that both were pressed")
+        await screen.shows("as a1-2 (")
+
+    watching(steps)
     assert set(statuses()) == {"a1", "a1-2"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import threading
 from collections.abc import Iterator
 
 from agentctl.errors import Conflict
@@ -12,7 +13,7 @@ from agentctl.errors import Conflict
 class KeptKeys:
     """The keys of requests that met an error: made again by the same person, such a request has its key again.
 
-    Two that are under way at the same time are two, whatever they ask for.
+    Two that are under way at the same time are two, whatever they ask for, unless they join.
 
     >>> keys = KeptKeys()
     >>> with contextlib.suppress(OSError), keys.once("send", "a", "hello") as first:
@@ -23,15 +24,28 @@ class KeptKeys:
     ...     pass
     >>> first == again, len({again, meanwhile, later})
     (True, 3)
+    >>> with keys.once("retry", "a", joins=True) as one, keys.once("retry", "a", joins=True) as other:
+    ...     pass
+    >>> with keys.once("retry", "a", joins=True) as later:
+    ...     pass
+    >>> one == other, one == later
+    (True, False)
     """
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, ...], str] = {}
+        #: The requests that others join: what is asked for -> its key, and how many have it.
+        self._under_way: dict[tuple[str, ...], tuple[str, int]] = {}
+        self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def once(self, *what: str) -> Iterator[str]:
-        """Give the key of a request, which is kept if the block meets an error; a conflict says what the key did."""
-        key = self._kept.pop(what, None) or f"screen-{secrets.token_hex(16)}"
+    def once(self, *what: str, joins: bool = False) -> Iterator[str]:
+        """Give the key of a request, which is kept if the block meets an error; a conflict says what the key did.
+
+        Args:
+            joins: Give the key of the same request, as long as that is under way: who asks twice means one.
+        """
+        key = self._begun(what, joins=joins)
         try:
             yield key
         except Conflict:
@@ -39,6 +53,23 @@ class KeptKeys:
         except BaseException:
             self.keep(key, *what)
             raise
+        finally:
+            if joins:
+                self._leave(what)
+
+    def _begun(self, what: tuple[str, ...], *, joins: bool) -> str:
+        with self._lock:
+            key = self._kept.pop(what, None) or f"screen-{secrets.token_hex(16)}"
+            if joins:
+                key, many = self._under_way.get(what, (key, 0))
+                self._under_way[what] = key, many + 1
+            return key
+
+    def _leave(self, what: tuple[str, ...]) -> None:
+        with self._lock:
+            key, many = self._under_way.pop(what)
+            if many > 1:
+                self._under_way[what] = key, many - 1
 
     def keep(self, key: str, *what: str) -> None:
         """Keep the key of a request of which not all was carried out."""

@@ -115,16 +115,22 @@ class OnceOnly:
         self._keys = KeptKeys()
 
     def start_again(self, workers: Sequence[FleetWorker]) -> str:
-        """Start the work of ended workers once more."""
-        with self._keys.once("retry", *_paths(workers)) as key:
+        """Start the work of ended workers once more; pressed again before that is done, it is the same.
+
+        Where an error was told, the newest tries are by now those that were started: the works are the same.
+        """
+        with self._keys.once("retry", *_paths_of_works(workers), joins=True) as key:
             done = [
                 one
                 for task, names in _tasks_of(workers)
                 for one in retry_workers(task, names, queue=True, key=key).spawned
             ]
+        is_known = done[0].reused
         if len(done) > 1:
-            return f"{len(done)} works are tried again"
-        return f"{workers[0].row['agentInstance']} is tried again as {done[0].agent_instance} ({done[0].status})"
+            return f"{len(done)} works {'were tried again before' if is_known else 'are tried again'}"
+        name = _work_of(workers[0]) if is_known else workers[0].row["agentInstance"]
+        again = "was tried again before" if is_known else "is tried again"
+        return f"{name} {again} as {done[0].agent_instance} ({done[0].status})"
 
     def send(self, workers: Sequence[FleetWorker], text: str) -> str:
         """Send a message to workers; of several, say to whom it could not be sent.
@@ -152,6 +158,14 @@ class OnceOnly:
 
 def _paths(workers: Sequence[FleetWorker]) -> list[str]:
     return [str(worker.task.worker(worker.row["agentInstance"]).path) for worker in workers]
+
+
+def _paths_of_works(workers: Sequence[FleetWorker]) -> list[str]:
+    return [str(worker.task.worker(_work_of(worker)).path) for worker in workers]
+
+
+def _work_of(worker: FleetWorker) -> str:
+    return worker.row.get("work", worker.row["agentInstance"])
 
 
 def _message(worker: FleetWorker, text: str, key: str) -> str:
