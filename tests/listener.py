@@ -67,6 +67,12 @@ class Listener:
         listener = self
 
         class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                """Show a page with nothing in it, where ntfy shows its own."""
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+
             def do_POST(self) -> None:
                 """Keep a message, and answer."""
                 data = self.rfile.read(int(self.headers["Content-Length"]))
