@@ -15,6 +15,7 @@ import yaml
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import ExitCode
 from agentctl.interfaces.editor.session import prompt_delivery
+from agentctl.interfaces.editor.session.prompt_keys import PromptKey
 from tests.agent_steps import activity, blocked, ends, rebuilds_the_same
 from tests.processes import has_ended, variables_of
 from tests.steps import Task, new_task
@@ -305,7 +306,7 @@ def test_in_an_editor_one_that_cannot_continue_begins_anew_with_all_that_it_has_
     inbox = task.agent("a") / "inbox"
     (inbox / "000001.json").write_text(json.dumps({"id": "m1", "text": "the first"}), encoding="utf-8")
     ended = Root(str(root)).task(task.path.name).worker("a")
-    given = prompt_delivery.prompt_again(ended, "the second")
+    given = prompt_delivery.prompt_again(ended, "a", "the second", PromptKey("k"))
     assert "runs forgets, which cannot continue sessions: the agent begins anew" in given.notes[0]
     answer = ends(given.worker.instance)["result"]["finalMessage"]
     assert "the first\n\nthe second" in answer

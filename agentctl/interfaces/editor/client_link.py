@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, cast
 
 from acp.agent.router import build_agent_router
@@ -26,6 +27,16 @@ _CANCEL = "$/cancel_request"
 _sent: ContextVar[list[object] | None] = ContextVar("sent", default=None)
 
 
+@dataclass
+class _Unanswered:
+    """A prompt that is not answered yet."""
+
+    #: What the client sent, without `_meta`.
+    params: Message
+    #: The client has taken it back.
+    is_taken_back: bool = False
+
+
 class EditorLink:
     """One client.
 
@@ -36,8 +47,8 @@ class EditorLink:
 
     def __init__(self, served: Any, taken_back: Callable[[object], None]) -> None:
         self._taken_back = taken_back
-        #: The prompts that are not answered yet: id of the request -> whether the client has taken it back.
-        self._prompts: dict[object, bool] = {}
+        #: The prompts that are not answered yet, by the ids of their requests.
+        self._prompts: dict[object, _Unanswered] = {}
         self._transport = _Noting(self._heard, self._prompts)
         self._route = build_agent_router(cast("Agent", served), use_unstable_protocol=True)
         self._connection = Connection(self._handle, self._transport, listening=False)
@@ -55,25 +66,29 @@ class EditorLink:
     def _heard(self, message: Message) -> bool:
         """Take a message first: the library knows nothing of a request that is taken back.
 
-        What is in `_meta`, it passes on as arguments: nothing of a client's, and with a prompt the id of its request.
+        What is in `_meta`, it passes on as arguments: of a client's nothing but the key of a prompt, and with a prompt
+        the id of its request. A prompt that comes again before its answer is dealt with: that answer is for both.
         """
         params = message.get("params")
-        if isinstance(params, dict):
-            params.pop("_meta", None)
+        named = params.pop("_meta", None) if isinstance(params, dict) else None
         if message.get("method") == "session/prompt" and isinstance(params, dict) and "id" in message:
-            self._prompts[message["id"]] = False
-            params["_meta"] = {"request": message["id"]}
+            under_way = self._prompts.get(message["id"])
+            if under_way is not None and under_way.params == params:
+                return True
+            self._prompts[message["id"]] = _Unanswered({**params})
+            params["_meta"] = {"request": message["id"], "key": _key_in(named)}
         if message.get("method") != _CANCEL:
             return False
         name = params.get("requestId") if isinstance(params, dict) else None
         if isinstance(name, int | str) and name in self._prompts:
-            self._prompts[name] = True
+            self._prompts[name].is_taken_back = True
             self._taken_back(name)
         return True
 
     def is_taken_back(self, request: object) -> bool:
         """Return whether the client has taken a prompt back, which it may do before the prompt is begun."""
-        return self._prompts.get(request, False)
+        prompt = self._prompts.get(request)
+        return prompt is not None and prompt.is_taken_back
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
         """Pass a request on; whatever is wrong becomes an error that says so, without its whole content."""
@@ -121,7 +136,7 @@ class EditorLink:
 class _Noting(Stdio):
     """Notes the ids of what is sent: of a request for the task that sends it, of an answer that its prompt is over."""
 
-    def __init__(self, heard: Callable[[Message], bool], prompts: dict[object, bool]) -> None:
+    def __init__(self, heard: Callable[[Message], bool], prompts: dict[object, _Unanswered]) -> None:
         super().__init__(heard)
         self._prompts = prompts
 
@@ -133,6 +148,12 @@ class _Noting(Stdio):
         elif noted is not None and "id" in message:
             noted.append(message["id"])
         await super().send(message)
+
+
+def _key_in(named: object) -> object:
+    """Return the key that a client has named with a prompt in `_meta`, whatever it is; None where there is none."""
+    ours = named.get("agentctl") if isinstance(named, dict) else None
+    return ours.get("key") if isinstance(ours, dict) else None
 
 
 def _in_words(error: ValidationError) -> str:

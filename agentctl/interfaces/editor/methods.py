@@ -27,7 +27,7 @@ from acp.schema import (
 
 from agentctl import __version__
 from agentctl.adapters.taskdir import Root, WorkerDir
-from agentctl.domain.text.plaintext import plain
+from agentctl.domain.text.plaintext import plain, whole
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.interfaces.editor import dialogs
 from agentctl.interfaces.editor.client_link import EditorLink
@@ -37,10 +37,11 @@ from agentctl.interfaces.editor.session import session_options as chosen
 from agentctl.interfaces.editor.session.client_servers import ClientServers, servers_of
 from agentctl.interfaces.editor.session.editor_session import EditorSession, Turn
 from agentctl.interfaces.editor.session.held_workers import let_abandoned_end
+from agentctl.interfaces.editor.session.prompt_keys import PromptKey
 from agentctl.interfaces.editor.session.session_options import AGENT, Choices
 from agentctl.interfaces.editor.session.worker_watch import thought
 from agentctl.interfaces.editor.turn import Turning
-from agentctl.interfaces.editor.turn_end import error_for_client
+from agentctl.interfaces.editor.turn_end import TurnFailed, error_for_client
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.locating import find_root, find_task
 
@@ -247,13 +248,15 @@ class EditorAgent:
     # -- prompts -------------------------------------------------------------------------------------------------
 
     async def prompt(
-        self, prompt: list[Any], session_id: str, request: object = None, **_: Any
+        self, prompt: list[Any], session_id: str, request: object = None, key: object = None, **_: Any
     ) -> PromptResponse:  # fmt: skip
         """Give a prompt to the session's agent, and answer it when its turn is over.
 
         Args:
             request: The id of the client's request, of which the link knows whether it was taken back.
+            key: By it the client's prompt is known again, also in another process.
         """
+        named = _key_named(key)
         session = self._session(session_id)
         if session.turn is not None:
             raise Refused(
@@ -270,26 +273,34 @@ class EditorAgent:
 
         turning = Turning(session, turn, self.link, self._in_thread, gives, shows_forms=_shows_forms(self._client))
         try:
-            response = await turning.run(lambda: self._give(session, text), text)
+            response = await turning.run(lambda: self._give(session, request, text, named), text)
+        except TurnFailed:
+            session.keys.forget()
+            raise
         finally:
             await turning.withdraw()
             session.turn = None
         return PromptResponse.model_validate(response)
 
-    def _give(self, session: EditorSession, text: str) -> prompt_delivery.GivenPrompt:
+    def _give(
+        self, session: EditorSession, request: object, text: str, named: str | None
+    ) -> prompt_delivery.GivenPrompt:
+        with session.keys.once(request, text, named) as key:
+            return self._given(session, text, key)
+
+    def _given(self, session: EditorSession, text: str, key: PromptKey) -> prompt_delivery.GivenPrompt:
         asks = session.asks
-        if asks is not None and prompt_delivery.waits_for_answer(asks):
-            prompt_delivery.answer_question(asks, dialogs.written(asks, text))
-            session.asks = None
+        if asks is not None and prompt_delivery.takes_answer(asks, key):
+            prompt_delivery.answer_question(asks, dialogs.written(asks, text), key)
             return prompt_delivery.GivenPrompt(session.worker or asks.worker)
         session.asks = None
         if session.worker is not None:
-            return prompt_delivery.prompt_again(session.worker, text)
+            return prompt_delivery.prompt_again(session.worker, session.id, text, key)
         task, root, is_kept = self.serving.task, self.serving.root, self.serving.keep
         begin = prompt_delivery.Beginning(
             session.id, session.cwd, session.choices, session.servers, task, root, is_kept
         )
-        return prompt_delivery.start_session(begin, text)
+        return prompt_delivery.start_session(begin, text, key)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the prompt of a session; without one, do nothing."""
@@ -385,6 +396,15 @@ class EditorAgent:
 def _shows_forms(client: ClientCapabilities | None) -> bool:
     """Return whether a client shows the forms of its agent."""
     return client is not None and client.elicitation is not None and client.elicitation.form is not None
+
+
+def _key_named(key: object) -> str | None:
+    """Return the key that a client has named with a prompt; raise `UsageError` where it is none."""
+    if key is None:
+        return None
+    if not isinstance(key, str) or not key:
+        raise UsageError("_meta.agentctl.key must be a text")
+    return whole(key)
 
 
 def _noted(session: EditorSession, given: prompt_delivery.GivenPrompt) -> prompt_delivery.GivenPrompt:

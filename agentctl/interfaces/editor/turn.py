@@ -74,7 +74,8 @@ class Turning:
             worker = turn.worker = given.worker
             updates = session.conversation.add_run(worker)
             updates.has_spoken = False
-            updates.expect(text)
+            if not given.is_known:
+                updates.expect(text)
             await self._tell([thought(note) for note in (*notes, *given.notes)])
             if turn.is_cancelled:
                 await self._in_thread(partial(prompt_delivery.cancel_run, worker))

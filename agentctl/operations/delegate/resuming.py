@@ -58,7 +58,7 @@ def resume_worker(  # noqa: PLR0913 - keyword-only, each known to a caller
         Refused: It is not an agent, it has not ended, or its program cannot continue sessions.
     """
     check_own(task)
-    said = digests_of("resume", {"worker": among or work_named(task, instance), "prompt": prompt}) if key else {}
+    said = said_of_resume(among or work_named(task, instance), prompt) if key else {}
 
     def start() -> Spawned:
         worker = newest_run(task, instance)
@@ -71,6 +71,15 @@ def resume_worker(  # noqa: PLR0913 - keyword-only, each known to a caller
         return spawned
 
     return started_once(task, key, said, start)
+
+
+def said_of_resume(worker: Sequence[str], prompt: str | None) -> dict[str, str]:
+    """Return what whoever continues an agent has said, as the record of a key has it.
+
+    Args:
+        worker: The work of the worker that was named, or all that the request is about.
+    """
+    return digests_of("resume", {"worker": worker, "prompt": prompt})
 
 
 def lost_agents(task: TaskDir) -> Iterator[WorkerView]:

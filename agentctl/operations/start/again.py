@@ -155,13 +155,21 @@ class _Plan:
         )
 
 
-def start_anew(task: TaskDir, instance: str, prompt: str, *, queue: bool) -> Spawned:
+def start_anew(
+    task: TaskDir, instance: str, prompt: str, *, queue: bool, key: str | None = None,
+    said: Mapping[str, str] | None = None,
+) -> Spawned:  # fmt: skip
     """Start an ended agent once more with another prompt: a new run of its agent id that knows nothing of the others.
 
     For an agent whose program cannot continue a session. Everything else is as for `retry_workers`, but it
     waits for no other worker.
 
+    Args:
+        key: The same key with the same request starts it once.
+        said: That request.
+
     Raises:
+        Conflict: The key has done something else.
         Refused: It is a command, or not an agent that may be started once more.
     """
     check_own(task)
@@ -172,7 +180,8 @@ def start_anew(task: TaskDir, instance: str, prompt: str, *, queue: bool) -> Spa
     if request.work is None:
         raise Refused(f"{instance} is a command: only agents take prompts", hint=Next("retry", instance))
     work = request.work._replace(prompt=prompt, agent_id=spec.agent_id)
-    return spawn_workers(task, [request._replace(work=work, carries_on=instance)], queue=queue)[0]
+    request = request._replace(work=work, carries_on=instance, key=key, said=said)
+    return spawn_workers(task, [request], queue=queue)[0]
 
 
 def _spec_of(worker: WorkerDir) -> WorkerSpec:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.interfaces.editor.session.client_servers import ClientServers
 from agentctl.interfaces.editor.session.held_workers import hold_worker
+from agentctl.interfaces.editor.session.prompt_keys import PromptKeys
 from agentctl.interfaces.editor.session.session_options import Choices
 from agentctl.interfaces.editor.session.session_view import EditorConversation, EditorQuestion
 
@@ -55,7 +56,7 @@ class EditorSession:
     held: int | None = None
     conversation: EditorConversation = field(default_factory=EditorConversation)
     turn: Turn | None = None
-    #: What the next prompt answers.
+    #: What the next prompt answers, or what the last one has answered.
     asks: EditorQuestion | None = None
     #: The client's own MCP servers.
     servers: ClientServers = field(default_factory=lambda: ClientServers({}, {}))
@@ -63,6 +64,11 @@ class EditorSession:
     notes: tuple[str, ...] = ()
     #: The client has closed it: whatever run it still gets is cancelled, and not held.
     is_closed: bool = False
+    keys: PromptKeys = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Have keys for its prompts."""
+        self.keys = PromptKeys(self.id)
 
     def go_on_with(self, worker: WorkerDir) -> None:
         """Note the run that has the newest prompt, and hold it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
@@ -13,16 +13,18 @@ from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import choose, driver_for
 from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.interfaces.editor.session.client_servers import ClientServers, passed_on
+from agentctl.interfaces.editor.session.prompt_keys import PromptKey
 from agentctl.interfaces.editor.session.session_options import Choices
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
 from agentctl.lean import NamedTuple
-from agentctl.operations.delegate.resuming import newest_run, resume_worker
+from agentctl.operations.delegate.resuming import chains_of, newest_run, resume_worker, said_of_resume
 from agentctl.operations.start.again import start_anew
+from agentctl.operations.start.request_keys import START, done_by_key, started_by_key
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
 from agentctl.operations.stop.cancelling import cancel_workers
 from agentctl.operations.talk.answerers import who_answers
-from agentctl.operations.talk.interacting import answer_open_question
+from agentctl.operations.talk.interacting import answer_open_question, question_of_key
 from agentctl.operations.talk.messaging import deliver_message, unread
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.lineage import true_caller
@@ -30,6 +32,8 @@ from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.personal_config import DRIVER_ORDER, section
 from agentctl.supervision.worker import questions
 from agentctl.supervision.worker.inboxes import is_idle
+from agentctl.supervision.worker.kinship import descendants
+from agentctl.supervision.worker.questions import read_question
 from agentctl.supervision.worker.spec import order_of
 
 #: The names of workers that an editor has had started begin so.
@@ -37,6 +41,7 @@ SESSION_PREFIX = "acp-"
 _TITLE = "Editor sessions"
 #: How often a prompt is given again to an agent that ends, or is continued elsewhere, at that very moment.
 _TRIES = 3
+_GIVEN_BEFORE = "This prompt was given before, and is not given once more."
 
 
 class GivenPrompt(NamedTuple):
@@ -44,6 +49,8 @@ class GivenPrompt(NamedTuple):
 
     worker: WorkerDir
     notes: tuple[str, ...] = ()
+    #: It was given before, and is not given once more.
+    is_known: bool = False
 
 
 def new_name(root: Root | None) -> str:
@@ -89,7 +96,7 @@ class Beginning(NamedTuple):
     is_kept: bool = True
 
 
-def start_session(begin: Beginning, text: str) -> GivenPrompt:
+def start_session(begin: Beginning, text: str, key: PromptKey) -> GivenPrompt:
     """Start the agent of a session with its first prompt."""
     choices = begin.choices
     task = _task(begin.task, begin.root)
@@ -100,7 +107,8 @@ def start_session(begin: Beginning, text: str) -> GivenPrompt:
         prompt=text, agent=spec.name, driver=choices.driver, model=choices.model, permissions=choices.permissions,
         keep=begin.is_kept and "keep" in driver.honours, mcp_servers=servers,
     )  # fmt: skip
-    request = SpawnRequest(work=work, name=begin.name, cwd=begin.cwd)
+    said = said_of_resume([begin.name], text)
+    request = SpawnRequest(work=work, name=begin.name, cwd=begin.cwd, key=key.key, said=said)
     given = _given(task, spawn_workers(task, [request], queue=True)[0])
     return given._replace(notes=(*notes, *given.notes))
 
@@ -115,22 +123,30 @@ def _task(named: str | None, root: str | None) -> TaskDir:
 
 def _given(task: TaskDir, spawned: Spawned) -> GivenPrompt:
     said = (spawned.message,) if spawned.message and spawned.status == "failed" else ()
-    return GivenPrompt(task.worker(spawned.agent_instance), (*spawned.warnings, *said))
+    known = (_GIVEN_BEFORE,) if spawned.reused else ()
+    return GivenPrompt(task.worker(spawned.agent_instance), (*spawned.warnings, *said, *known), spawned.reused)
 
 
-def prompt_again(worker: WorkerDir, text: str) -> GivenPrompt:
-    """Give the agent of a session its next prompt.
+def prompt_again(worker: WorkerDir, session_id: str, text: str, key: PromptKey) -> GivenPrompt:
+    """Give the agent of a session its next prompt; one that was given before is not given once more.
+
+    Args:
+        session_id: By it the client names the session, whichever run of its agent is the newest.
 
     Raises:
-        Refused: It cannot be continued.
+        Conflict: The key has given another prompt.
+        Refused: The agent cannot be continued.
     """
-    task = worker.task
+    task, among = worker.task, [session_id]
+    known = _given_before(worker, among, text, key)
+    if known is not None:
+        return known
     for tries_left in reversed(range(_TRIES)):
         worker = newest_run(task, worker.instance)
         try:
             if worker.has_ended:
-                return _continued(worker, text)
-            deliver_message(task, worker.instance, text)
+                return _continued(worker, text, key.key, among)
+            deliver_message(task, worker.instance, text, key=key.key, among=among)
             return GivenPrompt(worker)
         except Refused:
             is_still_newest = newest_run(task, worker.instance).path == worker.path
@@ -139,26 +155,53 @@ def prompt_again(worker: WorkerDir, text: str) -> GivenPrompt:
     raise AssertionError("the last try returns or raises")
 
 
+def _given_before(worker: WorkerDir, among: list[str], text: str, key: PromptKey) -> GivenPrompt | None:
+    """Return the newest run of the agent if the prompt was given before: as a start, a message or an answer."""
+    task = worker.task
+    done = done_by_key(task, key.key)
+    if done == START:
+        started_by_key(task, key.key, said_of_resume(among, text))
+    elif done is not None:
+        deliver_message(task, worker.instance, text, key=key.key, among=among)
+    elif not key.is_named or not _answered_before(worker, text, key.key):
+        return None
+    return GivenPrompt(newest_run(task, worker.instance), (_GIVEN_BEFORE,), is_known=True)
+
+
+def _answered_before(worker: WorkerDir, text: str, key: str) -> bool:
+    """Return whether a prompt has answered a question of the session; another answer is refused then."""
+    task, agent_id = worker.task, str(read_known(worker.spec).get("agentId"))
+    runs = map(task.worker, chains_of(task).get(agent_id, [worker.instance]))
+    for one in (asker for run in runs for asker in (run, *descendants(run))):
+        name = question_of_key(one, key)
+        asked = None if name is None else read_question(one, name)
+        if asked is not None:
+            said = text.strip() if asked.choices else text
+            answer_question(EditorQuestion(one, asked, is_own=False), said, PromptKey(key))
+            return True
+    return False
+
+
 def _may_try_again(worker: WorkerDir) -> bool:
     """Return whether the worker has ended since it was refused a message."""
     return worker.has_ended and not read_known(worker.session)
 
 
-def _continued(worker: WorkerDir, text: str | None) -> GivenPrompt:
+def _continued(worker: WorkerDir, text: str | None, key: str | None = None, among: Sequence[str] = ()) -> GivenPrompt:
     """Continue an agent with what it has not read and another text; without a session, by a start anew with these."""
     task, order = worker.task, order_from(order_of(worker))
     if "resume" in driver_for(order).honours:
         try:
-            return _given(task, resume_worker(task, worker.instance, text, queue=True))
+            return _given(task, resume_worker(task, worker.instance, text, queue=True, key=key, among=among))
         except NotFound as error:
             why = error.message
     else:
         why = f"{order.driver} cannot continue a session"
     prompt = "\n\n".join([*unread(worker), *([text] if text else [])])
-    given = _given(task, start_anew(task, worker.instance, prompt, queue=True))
-    return GivenPrompt(
-        given.worker, (f"{why}: the agent begins anew, and knows nothing of what was said before", *given.notes)
-    )
+    said = said_of_resume(among, text) if key else None
+    given = _given(task, start_anew(task, worker.instance, prompt, queue=True, key=key, said=said))
+    note = f"{why}: the agent begins anew, and knows nothing of what was said before"
+    return given._replace(notes=(note, *given.notes))
 
 
 def take_up_messages(worker: WorkerDir) -> GivenPrompt:
@@ -166,7 +209,7 @@ def take_up_messages(worker: WorkerDir) -> GivenPrompt:
     return _continued(worker, None)
 
 
-def answer_question(question: EditorQuestion, said: str) -> None:
+def answer_question(question: EditorQuestion, said: str, key: PromptKey | None = None) -> None:
     """Answer a question as whoever this process works for: a person, unless an agent has started it.
 
     Raises:
@@ -176,8 +219,13 @@ def answer_question(question: EditorQuestion, said: str) -> None:
     worker = question.worker
     answer_open_question(
         worker.task.root, task=worker.task, instance=worker.instance, question_id=question.asked.id, answer=said,
-        answerer=who_answers(), shown=question.asked,
+        answerer=who_answers(), shown=question.asked, key=key and key.key,
     )  # fmt: skip
+
+
+def takes_answer(question: EditorQuestion, key: PromptKey) -> bool:
+    """Return whether a prompt is the answer to a question, which waits for one or was answered by this very prompt."""
+    return waits_for_answer(question) or question_of_key(question.worker, key.key) == question.asked.id
 
 
 def waits_for_answer(question: EditorQuestion) -> bool:

@@ -1,0 +1,220 @@
+"""At stake: a prompt that an editor sends again, since it has lost the answer, starts no second worker and is no second
+message; and another prompt with the same text is another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import text_block
+from acp.exceptions import RequestError
+from acp.schema import PromptResponse
+
+from agentctl.errors import StorageError
+from agentctl.interfaces.editor.methods import EditorAgent, EditorOptions
+from agentctl.interfaces.editor.session import prompt_delivery
+from agentctl.interfaces.editor.session.session_options import Choices
+from tests.acp_steps import Editor, Wire, edit, edited, wired
+from tests.agent_steps import agent_world
+from tests.drivers.test_hostile_editors import lines, opened, prompt
+from tests.steps import Task, statuses
+from tests.support import run
+
+AGAIN = "This prompt was given before, and is not given once more."
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    return agent_world(tmp_path, monkeypatch)
+
+
+def texts(task: Task) -> list[str]:
+    """Return what was sent to the workers, but for their ends."""
+    found = (json.loads(file.read_bytes()) for file in sorted(task.path.glob("agents/*/inbox/*.json")))
+    return [one["text"] for one in found if not one.get("close")]
+
+
+async def answer(wire: Wire, name: object) -> tuple[dict[str, Any], str]:
+    """Return the answer to a request, and what came before it as text."""
+    before = []
+    while (message := await wire.got()).get("id") != name or "method" in message:
+        assert "method" in message, f"an answer that nobody waits for: {message}"
+        before.append(json.dumps(message))
+    return message, "".join(before)
+
+
+def test_a_prompt_that_comes_again_before_its_answer_has_one_answer(task: Task) -> None:
+    async def run_it() -> str:
+        async with wired() as wire:
+            session = await opened(wire)
+            await wire.line(lines(prompt(session, "say one", 9), prompt(session, "say one", 9)))
+            assert (await answer(wire, 9))[0]["result"]["stopReason"] == "end_turn"
+            await wire.send(**prompt(session, "say two", 10))
+            assert (await answer(wire, 10))[0]["result"]["stopReason"] == "end_turn"
+            return session
+
+    session = asyncio.run(run_it())
+    assert ([*statuses()], texts(task)) == ([session], ["say two"])
+
+
+def test_a_prompt_that_comes_again_behind_its_answer_is_told_as_given(task: Task) -> None:
+    async def run_it() -> str:
+        async with wired() as wire:
+            session = await opened(wire)
+            for name, text in ((9, "say one"), (10, "say two")):
+                for is_again in (False, True):
+                    await wire.send(**prompt(session, text, name))
+                    message, told = await answer(wire, name)
+                    assert (message["result"]["stopReason"], AGAIN in told) == ("end_turn", is_again)
+            assert texts(task) == ["say two"]
+            await wire.send(**prompt(session, "say two", 11))  # It has the same text, and is another one.
+            await answer(wire, 11)
+            await wire.send(**prompt(session, "say three", 11))  # So does this one, of a client that does not count.
+            await answer(wire, 11)
+            return session
+
+    session = asyncio.run(run_it())
+    assert ([*statuses()], texts(task)) == ([session], ["say two", "say two", "say three"])
+
+
+async def says(editor: Editor, session: str, text: str, key: str) -> PromptResponse:
+    """Send a prompt with a key of the client's."""
+    return await editor.conn.prompt(session_id=session, prompt=[text_block(text)], agentctl={"key": key})
+
+
+@pytest.mark.parametrize("options", [(), ("--no-keep",)], ids=["messages", "continued"])
+def test_a_prompt_with_a_key_is_given_once_whichever_process_gets_it(task: Task, options: tuple[str, ...]) -> None:
+    async def killed() -> str:
+        async with edited(*options) as editor:
+            session = await editor.opened()
+            await says(editor, session, "say one", "k1")
+            await says(editor, session, "say two", "k2")
+            editor.process.kill()
+            await editor.process.wait()
+        return session
+
+    session = asyncio.run(killed())
+    before = (sorted(statuses()), texts(task))
+    assert before == ((sorted([session, f"{session}-1"]), []) if options else ([session], ["say two"]))
+
+    async def again(editor: Editor) -> None:
+        await editor.conn.load_session(cwd=str(Path.cwd()), session_id=session, mcp_servers=[])
+        for text, key in (("say one", "k1"), ("say two", "k2")):
+            assert (await says(editor, session, text, key)).stop_reason == "end_turn"
+            with pytest.raises(RequestError, match="that request differs in"):
+                await says(editor, session, "say something else", key)
+        assert editor.text("agent_thought_chunk").count(AGAIN) == 2
+        assert (sorted(statuses()), texts(task)) == before
+        await says(editor, session, "say two", "k3")
+        assert editor.text().endswith("two")
+
+    edit(again, *options)
+
+
+def test_a_key_is_of_its_session_and_has_to_be_a_text(task: Task) -> None:
+    async def to(editor: Editor) -> None:
+        for text in ("say one", "say two"):
+            await says(editor, await editor.opened(), text, "k")
+        assert editor.text() == "onetwo"
+        session = await editor.opened()
+        for wrong in ("", 5, ["k"]):
+            with pytest.raises(RequestError, match="must be a text"):
+                await editor.conn.prompt(session_id=session, prompt=[text_block("x")], agentctl={"key": wrong})
+
+    edit(to)
+    assert len(statuses()) == 2
+
+
+def test_an_answer_that_is_prompted_again_is_what_it_was(task: Task) -> None:
+    async def dismisses(*_: object) -> Any:
+        """Close the dialog, so that the next prompt is the answer."""
+
+    async def asked() -> str:
+        async with edited(editor=Editor(dismisses)) as editor:
+            session = await editor.opened()
+            await editor.says(session, "question")
+            for _ in range(2):
+                assert (await says(editor, session, "blue", "k")).stop_reason == "end_turn"
+            with pytest.raises(RequestError, match="was answered already, with 'blue' by user"):
+                await says(editor, session, "red", "k")
+            editor.process.kill()
+            await editor.process.wait()
+        return session
+
+    session = asyncio.run(asked())
+
+    async def again(editor: Editor) -> None:
+        await editor.conn.load_session(cwd=str(Path.cwd()), session_id=session, mcp_servers=[])
+        assert (await says(editor, session, "blue", "k")).stop_reason == "end_turn"
+        with pytest.raises(RequestError, match="was answered already, with 'blue' by user"):
+            await says(editor, session, "red", "k")
+
+    edit(again)
+    assert ([*statuses()], texts(task)) == ([session], [])
+    assert len(task.events("interaction.responded")) == 1
+
+
+# -- errors behind the effect ------------------------------------------------------------------------------------------
+
+
+class SilentLink:
+    """In the place of a client: it takes what it is told."""
+
+    def is_taken_back(self, _request: object) -> bool:
+        return False
+
+    async def update(self, *_: object) -> None:
+        """Take an update."""
+
+
+async def prompted(does: Callable[[Callable[[str], Awaitable[str]], str], Awaitable[None]]) -> None:
+    """Have an agent of the protocol in this process: `does` gets what prompts it, and the session."""
+    agent = EditorAgent(EditorOptions(Choices()))
+    await agent.initialize(1)
+    session = (await agent.new_session(str(Path.cwd()))).session_id
+    number = iter(range(100))
+
+    async def says(text: str) -> str:
+        return str((await agent.prompt([text_block(text)], session, request=next(number))).stop_reason)
+
+    await does(says, session)
+    await asyncio.to_thread(run, "cancel", "--all")
+
+
+@pytest.mark.parametrize("step", ["spawn_workers", "deliver_message", "resume_worker", "start_anew"])
+def test_a_prompt_that_met_an_error_behind_its_effect_is_given_once(
+    task: Task, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: SilentLink())
+    carried_out = getattr(prompt_delivery, step)
+    told: list[object] = []
+
+    def loses_the_first(*given: Any, **how: Any) -> Any:
+        done = carried_out(*given, **how)
+        told.append(done)
+        if len(told) == 1:
+            raise StorageError("the disk is full")
+        return done
+
+    async def steps(says: Callable[[str], Awaitable[str]], session: str) -> None:
+        if step != "spawn_workers":
+            await says("say zero")
+        if step in {"resume_worker", "start_anew"}:
+            await asyncio.to_thread(run, "cancel", session)
+        if step == "start_anew":
+            (task.agent(session) / "session.json").unlink()
+        monkeypatch.setattr(prompt_delivery, step, loses_the_first)
+        with pytest.raises(StorageError, match="the disk is full"):
+            await says("say one")
+        before = (sorted(statuses()), texts(task))
+        assert await says("say one") == "end_turn"
+        assert (sorted(statuses()), texts(task)) == before
+        assert await says("say one") == "end_turn"  # That one has had its answer.
+        assert (sorted(statuses()), texts(task)) != before
+
+    asyncio.run(prompted(steps))
