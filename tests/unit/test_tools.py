@@ -86,6 +86,24 @@ def test_no_argument_whatever_raises_anything_else(value: Any) -> None:
                 assert set(read(tool, **{name: value})) <= set(tool.properties)
 
 
+#: The tools that take no key, and why none of their calls does harm when it is sent again.
+KEYLESS = {
+    "wait": "it waits, and an end is told again to whoever asks",
+    "list_agents": "it reads",
+    "close_agent": "it names the state that is wanted",
+    "ask_user": "with question_id it goes on with the question that was asked; without, it is another question",
+    "report": "the last progress and the last result count; a note twice is a note twice",
+}
+
+
+def test_each_tool_takes_a_key_or_says_why_it_needs_none() -> None:
+    taking = {tool.name for tool in TOOLS if "key" in tool.checked["properties"]}
+    if "key" in _ITEM_TOOL.checked["properties"]:
+        taking.add(TASK_PARALLEL.name)  # Each of its items takes one.
+    assert {tool.name for tool in TOOLS} - taking == KEYLESS.keys()
+    assert all("key" in tool.checked["properties"] for tool in subtask_tools(situation()))
+
+
 def test_names_and_synonyms_do_not_collide() -> None:
     names = [name for tool in TOOLS for name in (tool.name, *tool.other_names)]
     assert len(names) == len(set(names))

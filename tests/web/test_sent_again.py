@@ -6,6 +6,7 @@ Each POST route of the description is in one of two tables: its requests have a 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.agent_steps import agent, agent_world, ends
+from tests.house import PACKAGE
 from tests.repositories import new_repository
 from tests.support import run, wait_until, worker
 from tests.web.support import API, Answered, Server, ended, serving, spawned
@@ -216,6 +218,16 @@ def state(server: Server) -> Any:
         for task in tasks for event in server.get(f"/tasks/{task}/events").done()["events"]
     ]  # fmt: skip
     return rows, texts, sorted(map(str, done))
+
+
+def test_the_page_offers_to_send_again_what_needs_no_key_and_nothing_else_without_one() -> None:
+    page = (PACKAGE / "interfaces/web/page/js/api.js").read_text(encoding="utf-8")
+    pattern = re.search(r"^const SAME_TWICE = /(.*)/;$", page, re.MULTILINE)
+    assert pattern is not None
+    same_twice = re.compile(pattern[1].replace(r"\/", "/"))
+    assert [name for name, one in KEYED.items() if same_twice.search(one.path)] == []
+    left_out = {name for name, one in KEYLESS.items() if not same_twice.search(one.path)}
+    assert left_out == {"wait-any", "wait-all", "wait", "join"}, "the page does not ask for these"
 
 
 def test_each_route_that_changes_something_has_a_key_or_says_why_it_needs_none(server: Server) -> None:
