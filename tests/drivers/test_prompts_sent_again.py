@@ -19,6 +19,7 @@ from agentctl.errors import StorageError
 from agentctl.interfaces.editor.methods import EditorAgent, EditorOptions
 from agentctl.interfaces.editor.session import prompt_delivery
 from agentctl.interfaces.editor.session.session_options import Choices
+from agentctl.operations.talk.interacting import answer_open_question
 from tests.acp_steps import Editor, Wire, edit, edited, wired
 from tests.agent_steps import agent_world
 from tests.drivers.test_hostile_editors import lines, opened, prompt
@@ -171,6 +172,9 @@ class SilentLink:
     async def update(self, *_: object) -> None:
         """Take an update."""
 
+    async def ask(self, *_: object) -> None:
+        """Close a dialog without an answer."""
+
 
 async def prompted(does: Callable[[Callable[[str], Awaitable[str]], str], Awaitable[None]]) -> None:
     """Have an agent of the protocol in this process: `does` gets what prompts it, and the session."""
@@ -218,3 +222,30 @@ def test_a_prompt_that_met_an_error_behind_its_effect_is_given_once(
         assert (sorted(statuses()), texts(task)) != before
 
     asyncio.run(prompted(steps))
+
+
+def test_an_answer_that_met_an_error_behind_its_effect_is_given_once(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: SilentLink())
+    carried_out = answer_open_question
+    told: list[object] = []
+
+    def loses_the_first(*given: Any, **how: Any) -> Any:
+        told.append(carried_out(*given, **how))
+        if len(told) == 1:
+            raise StorageError("the disk is full")
+        return told[-1]
+
+    async def steps(says: Callable[[str], Awaitable[str]], _session: str) -> None:
+        await says("question")
+        monkeypatch.setattr(prompt_delivery, "answer_open_question", loses_the_first)
+        with pytest.raises(StorageError, match="the disk is full"):
+            await says("blue")
+        assert await says("blue") == "end_turn"
+        assert texts(task) == []
+        await says("blue")  # That one has had its answer.
+        assert texts(task) == ["blue"]
+
+    asyncio.run(prompted(steps))
+    assert len(task.events("interaction.responded")) == 1

@@ -399,7 +399,11 @@ def _shows_forms(client: ClientCapabilities | None) -> bool:
 
 
 def _key_named(key: object) -> str | None:
-    """Return the key that a client has named with a prompt; raise `UsageError` where it is none."""
+    """Return the key that a client has named with a prompt.
+
+    Raises:
+        UsageError: It is not a text.
+    """
     if key is None:
         return None
     if not isinstance(key, str) or not key:

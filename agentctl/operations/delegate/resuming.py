@@ -73,13 +73,13 @@ def resume_worker(  # noqa: PLR0913 - keyword-only, each known to a caller
     return started_once(task, key, said, start)
 
 
-def said_of_resume(worker: Sequence[str], prompt: str | None) -> dict[str, str]:
+def said_of_resume(works: str | Sequence[str], prompt: str | None) -> dict[str, str]:
     """Return what whoever continues an agent has said, as the record of a key has it.
 
     Args:
-        worker: The work of the worker that was named, or all that the request is about.
+        works: The work of the worker that was named, or all that the request is about.
     """
-    return digests_of("resume", {"worker": worker, "prompt": prompt})
+    return digests_of("resume", {"worker": works, "prompt": prompt})
 
 
 def lost_agents(task: TaskDir) -> Iterator[WorkerView]:
