@@ -93,6 +93,8 @@ COMMANDS = {
     "read result": "agentctl result {}",
     "send": "agentctl send {} TEXT",
     "trust": "look at the file, then: agentctl trust {}",
+    "take over": "if everything in it is yours: agentctl trust {}",
+    "vouch": "or read it, then: agentctl trust {}",
     "ask a person": "a person answers it, in their own terminal: agentctl interact list",
     "deny": "a person answers it, in their own terminal: agentctl interact list; or deny it, and do without",
     "cancel": "agentctl cancel {}",
@@ -124,6 +126,7 @@ COMMANDS = {
     "queue every start": (
         'queue: true in the config of {} makes every start wait (a new task: agentctl new --queue "TITLE")'
     ),
+    "name a model": 'for example: agentctl spawn --driver llm --model {} "WHAT TO DO"',
     "spawn an agent": 'agentctl spawn --agent explore "WHAT TO DO"',
     "spawn above": "agentctl spawn --task {}: the task on top of the tree takes any worker",
     "subtask": 'agentctl subtask {} "TITLE"',
@@ -142,7 +145,8 @@ def at_terminal(step: Step) -> str | None:
     return step.text if isinstance(step, AtTerminal) else step
 
 
-def _steps_of(hint: Hint | None) -> tuple[Step, ...]:
+def steps_of(hint: Hint | None) -> tuple[Step, ...]:
+    """Return the next steps of a hint."""
     if isinstance(hint, str | Next | AtTerminal):
         return (hint,) if hint else ()
     return hint or ()
@@ -157,7 +161,7 @@ class AgentctlError(Exception):
         super().__init__(message)
         self.message = message
         #: The next steps as values, for each surface to word them; whoever passes the error on passes these on.
-        self.steps: tuple[Step, ...] = _steps_of(hint)
+        self.steps: tuple[Step, ...] = steps_of(hint)
         self.hint = steps_in_words(self.steps, at_terminal)
 
     def __str__(self) -> str:

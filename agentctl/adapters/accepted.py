@@ -16,6 +16,7 @@ from agentctl.adapters.files import AnyPath
 from agentctl.adapters.mounts import Mount
 from agentctl.adapters.personal import config_folder
 from agentctl.adapters.privaterows import Rows, change_rows, read_rows
+from agentctl.errors import AtTerminal
 from agentctl.lean import NamedTuple
 
 _KEY = "roots"
@@ -80,7 +81,7 @@ def _change(environ: Mapping[str, str], path: AnyPath, row: dict[str, str] | Non
 
 
 def _read(file: Path) -> Rows:
-    return read_rows(file, _KEY, "fileSystem", "test the root again: agentctl doctor --runner RUNNER")
+    return read_rows(file, _KEY, "fileSystem", AtTerminal("test the root again: agentctl doctor --runner RUNNER"))
 
 
 def _machine() -> str:

@@ -19,7 +19,7 @@ from agentctl.errors import AtTerminal, Damaged, Refused
 Rows = dict[str, dict[str, str]]
 
 
-def read_rows(file: Path, key: str, needed: str, again: str) -> Rows:
+def read_rows(file: Path, key: str, needed: str, again: AtTerminal) -> Rows:
     """Return the rows of a file under its one key; a row without the text `needed` does not count.
 
     Args:
@@ -38,7 +38,7 @@ def read_rows(file: Path, key: str, needed: str, again: str) -> Rows:
     try:
         found = (read_json(os.path.realpath(file)) or {}).get(key)
     except Damaged as error:
-        raise Damaged(error.message, hint=AtTerminal(f"rm {_quoted(file)}, then {again}")) from error
+        raise Damaged(error.message, hint=AtTerminal(f"rm {_quoted(file)}, then {again.text}")) from error
     rows = found.items() if isinstance(found, dict) else ()
     return {path: row for path, row in rows if isinstance(row, dict) and isinstance(row.get(needed), str)}
 

@@ -13,6 +13,7 @@ from typing import Any
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.personal import config_folder
 from agentctl.adapters.privaterows import Rows, change_rows, read_rows
+from agentctl.errors import AtTerminal
 
 #: real path -> {sha256, at}
 Trusted = Rows
@@ -31,7 +32,7 @@ def read_trusted(file: Path) -> Trusted:
         Refused: Somebody else can write the file.
         Damaged: It cannot be read.
     """
-    return read_rows(file, _KEY, "sha256", "trust again what you want to use")
+    return read_rows(file, _KEY, "sha256", AtTerminal("trust again what you want to use"))
 
 
 def is_trusted(trusted: Trusted, path: str, digest: str) -> bool:

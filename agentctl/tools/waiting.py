@@ -55,11 +55,11 @@ class Cursors:
 _cursors = Cursors()
 _STRANDED = (
     "nobody will start those that are stranded: everything was killed, or the machine was restarted. Tell the user, who"
-    " has them started by `agentctl resume --lost`"
+    " alone can have what is lost or stranded go on"
 )
 _HELD = (
     "those that are held stay in the queue until their queue is let go: go on with what does not need them, or tell the"
-    " user, to whom `agentctl why` says who holds it"
+    " user, who is shown who holds it"
 )
 _NOBODY = "there is no agent to wait for: nothing was started"
 

@@ -385,7 +385,7 @@ def test_a_provider_that_is_none_is_told_with_who_names_it(lab: Lab) -> None:
     assert "there is no provider 'stnadin'" in run("doctor", env=environ, check=False).out
 
 
-@pytest.mark.follows("drivers/llm/providers._EXAMPLE: agentctl spawn --driver --model")
+@pytest.mark.follows("drivers/llm/providers.HINT: agentctl spawn --driver --model")
 def test_without_a_model_the_spawn_says_what_to_do(lab: Lab) -> None:
     environ = lab.environ() | {"OLLAMA_HOST": lab.standin.url.removeprefix("http://")}
     file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"

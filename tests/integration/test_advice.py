@@ -151,7 +151,7 @@ def test_the_workers_of_a_template_are_started(root: Path) -> None:
     run("wait-all", "--task", "made")
 
 
-@pytest.mark.follows("operations/where/ownership._how: agentctl trust")
+@pytest.mark.follows("operations/where/ownership.taking_over: agentctl trust")
 def test_a_task_of_somebody_else_is_trusted(root: Path) -> None:
     task = new_task()
     for mark in (Path(os.environ["HOME"]) / ".config" / "agentctl" / "own").iterdir():

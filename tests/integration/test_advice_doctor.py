@@ -212,7 +212,7 @@ def forget_marks() -> None:
         mark.unlink()
 
 
-@pytest.mark.follows("operations/where/ownership._how: agentctl trust")
+@pytest.mark.follows("operations/where/ownership.taking_over: agentctl trust")
 def test_a_task_of_somebody_else_is_taken_over(task: Task) -> None:
     forget_marks()
 
@@ -220,7 +220,7 @@ def test_a_task_of_somebody_else_is_taken_over(task: Task) -> None:
 
 
 @pytest.mark.follows(
-    "operations/where/ownership._how: agentctl trust",
+    "operations/where/ownership.taking_over: agentctl trust",
     "operations/doctor/examining._examine_task: agentctl doctor --fix",
 )
 @pytest.mark.parametrize("way", ["trust", "fix"])

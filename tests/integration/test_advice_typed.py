@@ -333,7 +333,6 @@ def forget_marks() -> None:
 @pytest.mark.follows(
     "operations/where/ownership.check_own: agentctl new",
     "operations/where/chosen_task.refuse_foreign_choice: agentctl new",
-    "operations/where/chosen_task._trust: agentctl trust",
 )
 @pytest.mark.parametrize("way", ["new", "trust"])
 def test_where_the_task_is_somebody_elses(root: Path, way: str) -> None:

@@ -299,7 +299,7 @@ def test_an_agent_that_failed_too_often_may_be_started_again(root: Path) -> None
 # -- what cannot be judged ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.follows("operations/where/ownership._how: agentctl trust")
+@pytest.mark.follows("operations/show/why._claimed: agentctl trust")
 def test_a_task_of_somebody_else_is_trusted(root: Path) -> None:
     new_task()
     spawn(["true"], "--wait", name="a")

@@ -217,9 +217,8 @@ def test_who_was_queued_while_the_cap_was_0_starts_once_it_is_not(root: Path, tm
 
 @pytest.mark.slow
 @pytest.mark.follows(
-    "supervision/queue/queue_hold.QueueHold.way_out: agentctl unpause",
     "supervision/queue/queue_hold.QueueHold.next_step: agentctl unpause",
-    "operations/show/queue_holds.hold_in_words: agentctl unpause",
+    "operations/show/queue_holds._way_out: agentctl unpause",
     "operations/show/queued_reasons._hold: agentctl unpause",
 )
 def test_each_way_out_that_is_printed_is_one(root: Path) -> None:

@@ -144,7 +144,6 @@ UNFOLLOWED: dict[str, Reason] = {
     "operations/show/node_reasons.node_part: agentctl cancel": Reason.ELSEWHERE,
     "interfaces/commands/start/spawn._tell_where_to_look: agentctl watch": Reason.LOOK,
     "operations/start/spawning._not_begun: agentctl doctor": Reason.LOOK,
-    "operations/start/tested._MEANS: agentctl doctor": Reason.LOOK,
     "operations/where/shared_roots.check_accepted: agentctl doctor --runner": Reason.ELSEWHERE,
     "operations/worktree/removing._refuse_change: agentctl worktrees remove": Reason.RACE,
     "operations/worktree/removing._remove: agentctl worktrees show": Reason.LOOK,

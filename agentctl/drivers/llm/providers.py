@@ -15,7 +15,7 @@ from agentctl.domain.agent.agentspec import EFFORTS, effort_word
 from agentctl.domain.agent.permissions import BadValue
 from agentctl.domain.names import is_name
 from agentctl.domain.text.numbers import finite
-from agentctl.errors import AtTerminal, Refused, UsageError
+from agentctl.errors import AtTerminal, Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 
 CHAT, ANTHROPIC = "chat", "anthropic"
@@ -35,8 +35,7 @@ _MAY_BE_SECRET = frozenset({"keyVariable", "keyCommand", "url"})
 _URL_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 #: What a server listens on; a client asks this machine instead.
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104
-_EXAMPLE = 'agentctl spawn --driver llm --model ollama/qwen3 "WHAT TO DO"'
-HINT = (AtTerminal("agentctl doctor lists the models that answer here"), AtTerminal(f"then, for example: {_EXAMPLE}"))
+HINT = (AtTerminal("agentctl doctor lists the models that answer here"), Next("name a model", "ollama/qwen3"))
 
 
 class Rows(NamedTuple):

@@ -37,6 +37,7 @@ _STEPS = {
     "queue every start": (
         "queue: true in the config of {} makes every start wait (a new task: Task.create() with queue=True)"
     ),
+    "name a model": "for example: Task.spawn(prompt, driver='llm', model={!r})",
     "spawn an agent": "Task.spawn(prompt)",
     "wait for any": "wait_any()",
     "help": "the documentation of Task says what {} takes",

@@ -29,6 +29,8 @@ REQUESTS: Mapping[str, str] = {
     "remove worktree": f"POST {_WORKER}/worktree/remove", "look at worktree": f"GET {_WORKER}/worktree",
     "make from template": "POST /api/v1/tasks with template: NAME",
     "trust": "a person looks at it and trusts it, in a terminal: agentctl trust {}",
+    "take over": "a person takes it over, if everything in it is theirs, in a terminal: agentctl trust {}",
+    "vouch": "or a person reads it and vouches for it, in a terminal: agentctl trust {}",
     "ask a person": "a person answers it: GET …/interact, POST …/interact/ID",
     "deny": "a person answers it: GET …/interact, POST …/interact/ID",
     "paths": "GET /api/v1/openapi.json lists them",
@@ -40,6 +42,7 @@ REQUESTS: Mapping[str, str] = {
     "queue every start": (
         "queue: true in the config of {} makes every start wait (a new task: POST /api/v1/tasks with queue: true)"
     ),
+    "name a model": "POST …/spawn with driver: llm and a model, for example {}",
     "spawn an agent": "POST …/spawn with agent and prompt",
     "spawn above": "POST /api/v1/tasks/{}/spawn: the task on top of the tree takes any worker",
     "subtask": "POST /task with subagent_type {}",

@@ -46,7 +46,7 @@ def examine_removal(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
             except Damaged as error:
                 if fix:
                     set_aside(task.removal)
-                yield finding("error", error.message, task.removal, error.hint or "", fixed=fix)
+                yield finding("error", error.message, task.removal, error.steps, fixed=fix)
                 return
     except FileNotFoundError:
         return

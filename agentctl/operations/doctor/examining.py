@@ -24,7 +24,7 @@ from agentctl.domain.states import Reason
 from agentctl.domain.worker.ends import HIDDEN
 from agentctl.domain.worker.projection import TaskView
 from agentctl.drivers.order import order_from
-from agentctl.errors import AgentctlError, Damaged
+from agentctl.errors import AgentctlError, AtTerminal, Damaged
 from agentctl.operations.doctor.conclusion import conclusion_on
 from agentctl.operations.doctor.discarded import examine_bulk, examine_discarded, examine_removal
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates, examine_targets
@@ -44,7 +44,7 @@ from agentctl.operations.where.odd_files import (
     examine_odd_root,
     examine_shims,
 )
-from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back, trusting
+from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back, taking_over
 from agentctl.operations.where.personal_config import DEFAULTS, NOTIFY, section
 from agentctl.operations.where.shared_roots import check_accepted
 from agentctl.operations.where.task_config import read_config
@@ -80,8 +80,7 @@ def _examine_task(task: TaskDir, fix: bool) -> Iterator[Finding]:
         is_ours = fix and put_origin_back(task)
         yield finding(
             "error", "its origin is not that of the task that you made here: nothing is started in it", task.path,
-            "agentctl doctor --fix restores it, if one of its workers proves it;"
-            f" {trusting(task)}, if everything in it is yours",
+            (AtTerminal("agentctl doctor --fix restores it, if one of its workers proves it"), taking_over(task.path)),
             fixed=is_ours,
         )  # fmt: skip
         if not is_ours:
@@ -103,15 +102,15 @@ def _as_far_as_readable(looks: Iterable[Iterator[Finding]], where: object) -> It
             yield from look
         except (AgentctlError, OSError) as error:
             known = as_storage_error(error) or error
-            hint = known.hint if isinstance(known, AgentctlError) else None
+            steps = known.steps if isinstance(known, AgentctlError) else ()
             if str(known) not in problems:
-                yield finding("error", str(known), where, hint or "look at it, and remove it")
+                yield finding("error", str(known), where, steps or "look at it, and remove it")
             problems.add(str(known))
 
 
 def _foreign(task: TaskDir) -> Finding:
     what = "a task that was not made here by you: it is not examined"
-    return finding("note", what, task.path, f"{trusting(task)}, if everything in it is yours")
+    return finding("note", what, task.path, taking_over(task.path))
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------
@@ -134,7 +133,7 @@ def _machine() -> Iterator[Finding]:
         section(DEFAULTS)
         section(NOTIFY)
     except AgentctlError as error:
-        yield finding("error", error.message, "", error.hint or "")
+        yield finding("error", error.message, "", error.steps)
 
 
 def _kills_at_logout() -> bool:
@@ -180,7 +179,7 @@ def _network(root: Root) -> Iterator[Finding]:
     try:
         check_accepted(root.path, mount)
     except AgentctlError as error:
-        yield finding("error", error.message, root.path, error.hint or "")
+        yield finding("error", error.message, root.path, error.steps)
     else:
         what = (
             f"the root lies on a network file system ({mount.kind}), and was accepted for the commands of this machine"
@@ -207,7 +206,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     try:
         view, conditions = read_task(task)
     except AgentctlError as error:
-        yield finding("error", error.message, task.path, error.hint or "")
+        yield finding("error", error.message, task.path, error.steps)
         return
     more = (
         _missing_decisions(task, view, fix), _conditions(task, conditions), _unguarded(task), _refused(task, view),
@@ -226,7 +225,7 @@ def _task_file(task: TaskDir, fix: bool) -> Iterator[Finding]:
             yield finding("error", "the line that begins agentctl's half was missing", task.task_file, fixed=True)
         read_config(task)
     except AgentctlError as error:
-        yield finding("error", error.message, task.task_file, error.hint or "")
+        yield finding("error", error.message, task.task_file, error.steps)
 
 
 def _log(task: TaskDir) -> Iterator[Finding]:
@@ -379,7 +378,7 @@ def _unreadable(task: TaskDir, view: TaskView) -> Iterator[Finding]:
     for worker in view.workers.values():
         if worker.unreadable is not None and not worker.is_terminal:
             what = f"its state is unknown: {worker.unreadable.message}"
-            yield finding("error", what, f"{task.id}/{worker.instance}", worker.unreadable.hint or "")
+            yield finding("error", what, f"{task.id}/{worker.instance}", worker.unreadable.steps)
 
 
 def _unguarded(task: TaskDir) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ def examine_models(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]
         urls = {name: url_of(name, row, environ) for name, row in rows.items()}
         keys = named_keys(environ)
     except UsageError as error:
-        yield finding("warning", error.message, "", error.hint if isinstance(error.hint, str) else "")
+        yield finding("warning", error.message, "", error.steps)
         return
     own = own_providers()
     here = {name: url for name, url in urls.items() if _is_here(url) and (rows[name].get("local") or name in own)}

@@ -21,8 +21,8 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir, Root
 from agentctl.domain.placement import LOCAL, Placement, check_resources, check_runner
 from agentctl.domain.worker.sightings import BEAT_S
-from agentctl.errors import AgentctlError, AtTerminal, Refused, UsageError
-from agentctl.lean import NamedTuple
+from agentctl.errors import AgentctlError, AtTerminal, Next, Refused, UsageError
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.doctor.probing import NodeProbe, ProbeAnswer, cancel_probe, leftovers, remove_probe
 from agentctl.operations.doctor.reaching import hosts_for, programs_here
 from agentctl.operations.doctor.strays import examine_strays
@@ -33,6 +33,9 @@ from agentctl.operations.where.personal_config import RUNNERS, personal_file, se
 from agentctl.runners.program import SCRIPT, TRIAL, argv_of
 from agentctl.runners.registry import load
 from agentctl.runners.runner import EngineDown, Runner
+
+if TYPE_CHECKING:
+    from agentctl.errors import Step
 
 #: A clock that differs by more is told: times in the log of a worker are those of its node.
 _MOST_SKEW_S = 5.0
@@ -78,7 +81,16 @@ def examine_nodes(test: NodeTest, root: Root, tell: Callable[[str], object] = bo
     placement = Placement(**{**settings, **asked, "runner": test.runner})
     check_resources(placement)
     found = _NodeExamination(test, root, placement, tell).findings()
-    return [one._replace(next=one.next.replace("RUNNER", test.runner)) for one in found]
+    return [one._replace(steps=tuple(_named(step, test.runner) for step in one.steps)) for one in found]
+
+
+def _named(step: Step, runner: str) -> Step:
+    """Return a next step with the name of the runner that was tested."""
+    if isinstance(step, Next):
+        return step
+    if isinstance(step, AtTerminal):
+        return AtTerminal(step.text.replace("RUNNER", runner))
+    return step.replace("RUNNER", runner)
 
 
 class _NodeExamination:
@@ -97,7 +109,7 @@ class _NodeExamination:
         try:
             self.runner.check(self.placement)
         except Refused as error:
-            yield finding("error", error.message, "", error.hint or "")
+            yield finding("error", error.message, "", error.steps)
             return
         if not self.base.is_dir():
             next_ = f"make it, or name another in runners.RUNNER.folder of {personal_file()}"
@@ -144,7 +156,7 @@ class _NodeExamination:
             with NodeProbe(self.runner, self.placement, self.base, self.test.limit_s) as probe:
                 answer = probe.ask(order, self.tell)
         except AgentctlError as error:
-            yield finding("error", error.message, self.base, error.hint or "")
+            yield finding("error", error.message, self.base, error.steps)
             return
         took = f"{self.test.runner} has started a probe on {answer.node}: it was heard after {answer.started_s:.1f} s"
         yield finding("ok", took, answer.node)

@@ -24,7 +24,7 @@ def examine_programs() -> Iterator[Finding]:
         # Of our own program it is told what it can use (`models`).
         drivers.extend(driver for driver in map(load, AGENT_DRIVERS) if not driver.is_ours)
     except UsageError as error:  # In a person's own rows; the drivers that are modules come before.
-        yield finding("error", error.message, "", error.hint if isinstance(error.hint, str) else "")
+        yield finding("error", error.message, "", error.steps)
     installed = {driver.name: program for driver in drivers if (program := program_of(driver)) is not None}
     for driver in drivers:
         if driver.name in installed:

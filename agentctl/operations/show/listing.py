@@ -13,7 +13,7 @@ from agentctl.domain.states import HELD, STRANDED
 from agentctl.domain.worker.projection import TaskView, WorkerView
 from agentctl.domain.worker.reports import last_progress
 from agentctl.domain.worker_row import BLANK
-from agentctl.errors import AgentctlError, StorageError
+from agentctl.errors import AgentctlError, AtTerminal, StorageError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
 from agentctl.operations.show.current_state import read_task
@@ -24,6 +24,7 @@ from agentctl.supervision.account.waiters import Awaited
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.worker import NodePlacement, UsageSoFar, WorkerRow
+    from agentctl.errors import Step
     from agentctl.supervision.life.judging import Condition
 
 #: So many lines of a log without an event are named; `doctor` names more.
@@ -35,7 +36,7 @@ def list_below(task: TaskDir) -> Listing:
     from agentctl.operations.where.subtasks_below import subtree  # Few look at more than one task.
 
     rows: list[WorkerRow] = []
-    warnings: list[str] = []
+    warnings: list[Step] = []
     stranded: list[WorkerId] = []
     holds: list[str] = []
     unreadable: list[StorageError] = []
@@ -55,7 +56,7 @@ def list_below(task: TaskDir) -> Listing:
     return Listing(iter(rows), warnings, {"": asked}, stranded, list(dict.fromkeys(holds)), unreadable)
 
 
-def list_workers(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
+def list_workers(task: TaskDir) -> tuple[list[WorkerRow], list[Step]]:
     """Return a row for each worker, in the order in which they were accepted, and warnings of damaged lines."""
     found = each_worker(task)
     return list(found.rows), found.warnings
@@ -66,7 +67,8 @@ class Listing(NamedTuple):
 
     #: Each made when it is taken.
     rows: Iterator[WorkerRow]
-    warnings: list[str]
+    #: Of damaged lines; each surface words what is a next step.
+    warnings: list[Step]
     #: The questions that are open below each of them (`askers.asked_below`).
     below: Below
     #: Those that nobody starts any more.
@@ -115,10 +117,10 @@ def _holds(task: TaskDir, held: list[str]) -> list[str]:
         return [f"{error.message}; {error.hint}" if error.hint else error.message]
 
 
-def _warnings(task: TaskDir, view: TaskView) -> list[str]:
-    named = [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage[:_MOST_NAMED]]
+def _warnings(task: TaskDir, view: TaskView) -> list[Step]:
+    named: list[Step] = [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage[:_MOST_NAMED]]
     more = view.bad_lines - len(named)
-    return [*named, f"{task.events}: {more} more of such lines: agentctl doctor"] if more else named
+    return [*named, AtTerminal(f"{task.events}: {more} more of such lines: agentctl doctor")] if more else named
 
 
 def row_of(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.text.plaintext import plain
+from agentctl.errors import Next, at_terminal
 from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 
@@ -26,8 +27,12 @@ def queue_hold_of(worker: WorkerDir) -> QueueHold | None:
 def hold_in_words(task: TaskDir, hold: QueueHold) -> str:
     """Return that nothing is started, why, and what ends that."""
     tree = tree_of(task)
-    name = [] if hold.instance is None else [hold.instance]
-    command = None
-    if hold.by is not None and not hold.task_id.startswith("/"):
-        command = command_line(tree.sibling(hold.task_id), "unpause", *name)
-    return plain(f"nothing is started: {hold.in_words(tree)}; {hold.way_out(command)}")
+    return plain(f"nothing is started: {hold.in_words(tree)}; {_way_out(tree, hold)}")
+
+
+def _way_out(tree: TreeDir, hold: QueueHold) -> str | None:
+    """Return what ends a hold at a terminal, with the options that the command needs there."""
+    step = hold.next_step()
+    if not isinstance(step, Next) or hold.task_id.startswith("/"):
+        return at_terminal(step)
+    return f"{command_line(tree.sibling(hold.task_id), 'unpause', *filter(None, [step.of]))} {step.does}"

@@ -13,7 +13,7 @@ from agentctl.domain.timeline.critical_path import Stretch, critical_path
 from agentctl.domain.timeline.timeline import MOST_CHANGES, Bar, BarId, History, in_order
 from agentctl.domain.tree.budget import Spent, total
 from agentctl.domain.worker.projection import TaskView
-from agentctl.errors import StorageError
+from agentctl.errors import AtTerminal, StorageError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.subtasks_below import subtree
@@ -22,6 +22,7 @@ from agentctl.supervision.account.ledger import read_spent
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.views import TaskTimeline, TimelineWorker, WorkerReference
+    from agentctl.errors import Step
 
 
 class TimelineRow(NamedTuple):
@@ -67,7 +68,7 @@ class Timeline(NamedTuple):
     #: From the first event to the last end, in seconds since 1970; to now, if a worker has not ended.
     began: float
     until: float
-    warnings: Sequence[str]
+    warnings: Sequence[Step]
     #: What could not be read of workers that have not ended: how they are is not known.
     unreadable: Sequence[StorageError] = ()
 
@@ -150,10 +151,12 @@ def _spent(tasks: dict[str, TaskDir], bar: Bar) -> Spent:
     return Spent() if bar.driver is None else read_spent(tasks[task_id].worker(instance))
 
 
-def _warnings(histories: Sequence[History]) -> Iterator[str]:
+def _warnings(histories: Sequence[History]) -> Iterator[Step]:
     for history in histories:
         if history.bad_lines:
-            yield f"{history.bad_lines} lines of the log of {history.task_id} cannot be read: agentctl doctor"
+            yield AtTerminal(
+                f"{history.bad_lines} lines of the log of {history.task_id} cannot be read: agentctl doctor"
+            )
         if history.is_cut:
             yield f"the log of {history.task_id} is too long: the timeline leaves out its end"
 

@@ -19,6 +19,7 @@ from agentctl.operations.where.observed import observed_row, observed_rows
 if TYPE_CHECKING:
     from agentctl.domain.documents.views import TreeWorker
     from agentctl.domain.documents.workers.worker import WorkerRow
+    from agentctl.errors import Step
 
 _TICK_S = 1.0
 
@@ -71,7 +72,7 @@ class Tree:
         self._instance = instance
         self._expand = expand
         self._activities: dict[str, ActivityNodes] = {}
-        self.warnings: list[str] = []
+        self.warnings: list[Step] = []
         #: The open questions below the workers that are shown.
         self.asked_below: list[PendingQuestion] = []
         #: What keeps workers in the queue until somebody lets them go, in words.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from agentctl.adapters.files import read_known
@@ -27,7 +28,7 @@ from agentctl.operations.show.queue_holds import queue_hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
-from agentctl.operations.where.ownership import may_be_stopped, trusting
+from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.worker import cancel_request
 
@@ -211,7 +212,7 @@ def _claimed(facts: WorkerFacts) -> Why:
         " so no lock or process was looked at."
     )
     since = view.ended_at if view.is_terminal else view.started_at or view.queued_at
-    way = WayOut("if everything in it is yours", TypedCommand(trusting(task)))
+    way = WayOut("if everything in it is yours", TypedCommand(f"agentctl trust {shlex.quote(task.path)}"))
     return Why(task.id, facts.name, view.status, view.status, since, False, [Statement(text, evidence)], [way])
 
 

@@ -43,7 +43,7 @@ class Option(NamedTuple):
 
 #: Fields of `AgentWork`; a command has none of them.
 OF_AGENTS = (
-    Option("agent", TEXT, "AGENT", "explore, plan, general or your own (agentctl agents); by default general.", AGENT),
+    Option("agent", TEXT, "AGENT", "explore, plan, general or your own (see agents); by default general.", AGENT),
     Option("driver", TEXT, "DRIVER", "The program (see doctor); else the first found.", AGENT, (API, TOOLS, SUBTASK)),
     Option("model", TEXT, "MODEL", "The agent's model, as its program names it.", AGENT, (API, TOOLS, SUBTASK)),
     Option("effort", TEXT, "LEVEL", "How hard it thinks: low, medium, high.", AGENT, (API, TOOLS)),

@@ -8,7 +8,7 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import ASKING, READ_ONLY, Order
 from agentctl.errors import Refused
 
-_MEANS = "another version may ask less: `agentctl doctor` shows both"
+_MEANS = "another version may ask less"
 
 
 def version_warnings(driver: Driver, order: Order) -> tuple[str, ...]:

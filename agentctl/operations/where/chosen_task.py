@@ -76,7 +76,7 @@ def refuse_foreign_choice(root: Root) -> None:
         raise Refused(
             _foreign(choice),
             hint=(
-                AtTerminal(f"{_trust(root, choice)}, if everything in it is yours"),
+                _taking_over(root, choice),
                 AtTerminal('or agentctl new "TITLE", which chooses a new one'),
             ),
         )
@@ -87,8 +87,7 @@ def none_chosen(root: Root) -> NotFound:
     choice, why = _foreign_choice(root), f"no task is chosen in {root.path}"
     if choice is None:
         return NotFound(why, hint=Next("name a task"))
-    whose = AtTerminal(f"{_foreign(choice)} ({_trust(root, choice)}, if everything in it is yours)")
-    return NotFound(why, hint=(whose, f"--task {choice.task_id} looks at it"))
+    return NotFound(why, hint=(_foreign(choice), _taking_over(root, choice), f"--task {choice.task_id} looks at it"))
 
 
 def write_choice(root: Root, task_id: str) -> None:
@@ -197,7 +196,7 @@ def _foreign(choice: TaskChoice) -> str:
     return f"{choice.file} names {choice.task_id}, which was not made here by you, or was moved"
 
 
-def _trust(root: Root, choice: TaskChoice) -> str:
-    import shlex  # Only for a refusal.
+def _taking_over(root: Root, choice: TaskChoice) -> Next:
+    from agentctl.operations.where.ownership import taking_over  # As above.
 
-    return f"agentctl trust {shlex.quote(root.task(choice.task_id).path)}"
+    return taking_over(root.task(choice.task_id).path)

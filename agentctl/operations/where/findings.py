@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from agentctl.errors import at_terminal, steps_in_words, steps_of
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.machine import FindingRow
+    from agentctl.errors import Hint, Step
 
 
 class Finding(NamedTuple):
@@ -16,9 +18,14 @@ class Finding(NamedTuple):
     what: str
     #: A path, or the name of what it is about; empty for the machine.
     where: str = ""
-    #: What a person can do about it: a command, or a sentence.
-    next: str = ""
+    #: What a person can do about it.
+    steps: tuple[Step, ...] = ()
     fixed: bool = False
+
+    @property
+    def next(self) -> str:
+        """Return the next steps as worded for a terminal; empty if there is nothing to do."""
+        return steps_in_words(self.steps, at_terminal) or ""
 
     @property
     def is_error_left(self) -> bool:
@@ -32,6 +39,6 @@ class Finding(NamedTuple):
         }  # fmt: skip
 
 
-def finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:
+def finding(severity: str, what: str, where: object = "", next_: Hint = "", *, fixed: bool = False) -> Finding:
     """Return a finding; `where` may be a path of any kind."""
-    return Finding(severity, what, str(where), next_, fixed)
+    return Finding(severity, what, str(where), steps_of(next_), fixed)

@@ -18,7 +18,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import Root, TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.treedir import tree_at
-from agentctl.errors import AgentctlError, Refused
+from agentctl.errors import AgentctlError, AtTerminal, Refused
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.worker.control import open_to_wake, poke
@@ -48,10 +48,11 @@ def examine_odd(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
         if number >= _MOST_NAMED:
             yield finding("error", "there are more of these", task.path, "fix these, then look again")
             return
-        is_fixed = fix and path != task.task_file and _repair(path)  # Without task.yaml there would be no task.
+        is_head = path == task.task_file  # Without it there would be no task.
+        is_fixed = fix and not is_head and _repair(path)
         if is_fixed and is_folder:
             _make_folders(task)
-        next_ = "look at it, and remove it" if path == task.task_file else "agentctl doctor --fix"
+        next_ = "look at it, and remove it" if is_head else AtTerminal("agentctl doctor --fix")
         yield finding("error", f"{os.path.basename(path)} {problem}", path, next_, fixed=is_fixed)
 
 
@@ -67,7 +68,7 @@ def examine_odd_root(root: Root, *, fix: bool) -> Iterator[Finding]:
         if is_fixed and is_folder:
             make_folder(path)
         name = os.path.basename(path)
-        yield finding("error", f"{name} {problem}", path, "agentctl doctor --fix", fixed=is_fixed)
+        yield finding("error", f"{name} {problem}", path, AtTerminal("agentctl doctor --fix"), fixed=is_fixed)
 
 
 def _odd(places: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool, str]]:
@@ -259,14 +260,14 @@ def examine_notes(tree: TreeDir, *, fix: bool) -> Iterator[Finding]:
     where, text = aside or path, (_end_of(aside) if aside else None) or text
     if _FAILED.search(text):
         what = "a shim failed unexpectedly" + ("; report it with this file" if aside else "")
-        next_ = "report it with this file; agentctl doctor --fix sets it aside"
+        next_ = ("report it with this file", AtTerminal("agentctl doctor --fix sets it aside"))
         yield finding("error", what, where, next_, fixed=aside is not None)
     else:
         last = text.strip().splitlines()[-1].decode(errors="replace")
         message = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
         what = f"a shim met something that it could not read: {message}"
-        next_ = "once you have dealt with it, agentctl doctor --fix sets this file aside"
-        yield finding("warning", what, where, next_, fixed=aside is not None)
+        way = AtTerminal("once you have dealt with it, agentctl doctor --fix sets this file aside")
+        yield finding("warning", what, where, way, fixed=aside is not None)
 
 
 def _aside(path: str) -> str | None:

@@ -19,7 +19,7 @@ from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.agent.permissions import is_allowing
 from agentctl.domain.events import SUBTASK_CREATED
-from agentctl.errors import AtTerminal, Next, Refused
+from agentctl.errors import Next, Refused
 from agentctl.lean import Any
 from agentctl.operations.where.calling import caller
 from agentctl.supervision import failpoints
@@ -169,7 +169,7 @@ def check_own(task: TaskDir) -> None:
     if not is_own(task):
         raise Refused(
             f"{task.path} was not made here by you, or was moved: it can only be looked at (list, show, logs)",
-            hint=(Next("own task"), AtTerminal(f"if everything in it is yours: {_how(task.path)}")),
+            hint=(Next("own task"), taking_over(task.path)),
         )
 
 
@@ -249,7 +249,7 @@ def check_rules(task: TaskDir, rules: Rules) -> None:
         raise Refused(
             f"{task.task_file} allows agents something that you have not vouched for:"
             f" {first.get('tool')} {first.get('pattern')}",
-            hint=("take it out of `permissions` there", AtTerminal(f"or read it, then: {_how(task.task_file)}")),
+            hint=("take it out of `permissions` there", Next("vouch", _quoted(task.task_file))),
         )
 
 
@@ -295,15 +295,15 @@ def stable_text(value: object) -> str:
 # -- where marks are ---------------------------------------------------------------------------------------------------
 
 
-def trusting(task: TaskDir) -> str:
-    """Return the command by which a person takes a task over."""
-    return _how(task.path)
+def taking_over(path: str) -> Next:
+    """Return the next step by which a person takes a task over."""
+    return Next("take over", _quoted(path))
 
 
-def _how(path: str) -> str:
+def _quoted(path: str) -> str:
     import shlex  # Only for a refusal.
 
-    return f"agentctl trust {shlex.quote(path)}"
+    return shlex.quote(path)
 
 
 def _is_marked(task: TaskDir, what: str, *details: str) -> bool:

@@ -28,16 +28,19 @@ def check_accepted(path: FilePath, mount: Mount) -> None:
                 _OTHERWISE,
             ),
         )
-    test = f"agentctl doctor --runner {accepted.runner or 'slurm'}"
+    runner = accepted.runner or "slurm"
     if accepted.file_system != mount.identity:
         raise Refused(
             f"{path} was accepted while it lay on another file system ({accepted.file_system}); now it lies on"
             f" {mount.identity}",
-            hint=(AtTerminal(f"{test} tests it again"), _OTHERWISE),
+            hint=(AtTerminal(f"agentctl doctor --runner {runner} tests it again"), _OTHERWISE),
         )
     if not accepted.is_of_this_machine:
         raise Refused(
             f"{path} lies on a network file system ({mount.kind}), and is used from {accepted.host or 'elsewhere'}: its"
             " locks work only among the processes of one machine",
-            hint=AtTerminal(f"use it there; once no command and no worker of it is left there, {test} moves it here"),
+            hint=AtTerminal(
+                "use it there; once no command and no worker of it is left there,"
+                f" agentctl doctor --runner {runner} moves it here"
+            ),
         )

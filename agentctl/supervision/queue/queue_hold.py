@@ -49,21 +49,10 @@ class QueueHold(NamedTuple):
             return f"the queue of {self.task_id} is held by {self.by}{since}"
         return f"{self.instance} above it is paused{since}"
 
-    def way_out(self, command: str | None = None) -> str:
-        """Return what ends the hold, for a hint or the end of a sentence.
-
-        Args:
-            command: The command line, where it is known how it has to be typed.
-        """
-        if self.by is None:
-            return "a number above 0 in its task.yaml ends that"
-        name = "" if self.instance is None else f" {self.instance}"
-        return f"{command or f'agentctl unpause{name} --task {self.task_id}'} ends that"
-
     def next_step(self) -> Next | str:
         """Return what ends the hold, as a next step."""
         if self.by is None:
-            return self.way_out()
+            return "a number above 0 in its task.yaml ends that"
         if self.instance is None:
             return Next("let the queue go", "", "ends that", task=self.task_id)
         return Next("unpause", self.instance, "ends that", task=self.task_id)

@@ -13,6 +13,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import Refused
 from agentctl.operations.start import from_template
+from tests.advice import follow
 from tests.agent_steps import agent, agent_world, ends
 from tests.snapshots import snapshot
 from tests.steps import Task, new_task, spawn, statuses
@@ -285,7 +286,7 @@ def test_a_spawn_says_that_the_chosen_task_is_not_ones_own(foreign: Task) -> Non
         told = run(*command, check=False)
         assert (told.code, told.out) == (1, "")
         assert f"names {foreign.path.name}, which was not made here by you, or was moved" in told.err
-        assert f'hint: agentctl trust {foreign.path}, if everything in it is yours; or agentctl new "TITLE"' in told.err
+        assert f'hint: if everything in it is yours: agentctl trust {foreign.path}; or agentctl new "TITLE"' in told.err
     assert sorted(path.name for path in foreign.path.parent.iterdir()) == before
     run("new", "Mine")
     assert run("spawn", "--json", "--", "true").json["taskId"] == "mine"
@@ -328,13 +329,14 @@ def allow_all(task: Task) -> Path:
     return file
 
 
+@pytest.mark.follows("operations/where/ownership.check_rules: agentctl trust")
 def test_rules_that_somebody_wrote_into_a_task_allow_nothing_without_a_persons_word(world: Task) -> None:
     file = allow_all(world)
     refused = agent("permit make", check=False)
     assert (refused.code, "have not vouched for: * *" in refused.err) == (1, True)
     refused = run("subtask", "general", "permit make", check=False)
     assert "have not vouched for" in refused.err, "a sub-task does not take them over either"
-    run("trust", file)
+    follow(refused, f"agentctl trust {file}")
     agent("permit make", "--wait")
     assert ends()["result"]["finalMessage"] == "allowed"
     file.write_text(

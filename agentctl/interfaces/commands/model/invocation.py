@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, NotFound, Refused
+from agentctl.errors import ExitCode, NotFound, Refused, at_terminal
 from agentctl.interfaces.words.outline import warning
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.chosen_task import FOLDER, OPTION
 from agentctl.operations.where.locating import MeantTask, RootAbove, find_meant_task, find_root
 
 if TYPE_CHECKING:
-    from agentctl.errors import AgentctlError, StorageError
+    from agentctl.errors import AgentctlError, Step, StorageError
     from agentctl.interfaces.commands.model.command_model import Shown
     from agentctl.interfaces.commands.model.surface import Surface, TypedLines
 
@@ -183,9 +183,9 @@ class Invocation:
         for line in lines:
             self.note(line)
 
-    def warn(self, lines: Iterable[str]) -> None:
-        """Warn a person."""
-        for line in lines:
+    def warn(self, lines: Iterable[Step]) -> None:
+        """Warn a person at a terminal."""
+        for line in filter(None, map(at_terminal, lines)):
             self.note(warning(line))
 
     def note_error(self, error: AgentctlError, more: str = "") -> None:

@@ -1,7 +1,7 @@
 // The next step of what the server refused, in words and links of the page: the server names a step, and not only how a
 // program would take it (interfaces/web/next_requests.py).
 
-import { trusts } from './at_terminal.js';
+import { takesOver, trusts, vouchesFor } from './at_terminal.js';
 
 /** @typedef {{ href: string, text: string }} Link */
 /** @typedef {{ step: string, of: string, task: string, words: string }} Step */
@@ -51,6 +51,8 @@ export const STEPS = {
   tasks: () => ({ link: TREE }),
   use: (_task, of) => ({ text: 'Choose another id.', link: of ? { href: hrefOf('tasks', of), text: `The task ${of}` } : undefined }),
   trust: (_task, of) => ({ text: trusts(of) }),
+  'take over': (_task, of) => ({ text: takesOver(of) }),
+  vouch: (_task, of) => ({ text: vouchesFor(of) }),
   'ask a person': () => ({ link: { href: '/', text: 'What is open' } }),
   deny: () => ({ link: { href: '/', text: 'What is open' } }),
   logs: at('logs', 'The output of'),
@@ -62,6 +64,7 @@ export const STEPS = {
   'own task': () => ({ text: 'Work in a task of your own.' }),
   'name a task': () => ({ link: TREE }),
   'queue every start': (_task, of) => ({ text: `queue: true in the config of ${of} makes every start wait.` }),
+  'name a model': (_task, of) => ({ text: `Choose the program llm and a model, for example ${of}.` }),
   'spawn an agent': () => ({ text: 'Say what it is to do.' }),
   'spawn above': (_task, of) => ({ link: { href: hrefOf('tasks', of), text: `Start it in ${of}, the task on top` } }),
   subtask: (_task, of) => ({ text: `Have an agent make a sub-task for ${of}.` }),
