@@ -69,8 +69,36 @@ class AtTerminal(NamedTuple):
     text: str
 
 
-#: A plain text holds on every surface, so it names no command of agentctl (`tests/lint/test_next_steps.py`).
-Step: TypeAlias = "str | Next | AtTerminal"
+class Argument(NamedTuple):
+    """What may be given with a call: an option at a terminal, a key over HTTP, an argument of a method."""
+
+    #: As in Python: `max_concurrent`.
+    name: str
+    value: str = ""
+
+
+class WithArguments(tuple["str | Argument", ...]):
+    """A next step in words that name arguments, each of which a surface spells as they are given there."""
+
+    __slots__ = ()
+
+    def __new__(cls, *parts: str | Argument) -> WithArguments:
+        """Make it of the words, and the arguments between them."""
+        return super().__new__(cls, parts)
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """The arguments that it names."""
+        return [part for part in self if isinstance(part, Argument)]
+
+    def worded(self, spelled: Callable[[Argument], str]) -> str:
+        """Return it as a surface words it."""
+        return "".join(spelled(part) if isinstance(part, Argument) else part for part in self)
+
+
+#: A plain text holds on every surface, so it names no command and no option of agentctl
+#: (`tests/lint/test_next_steps.py`); those of other programs are the same everywhere.
+Step: TypeAlias = "str | Next | WithArguments | AtTerminal"
 #: One next step, or several; all but the first may begin with `or`.
 Hint: TypeAlias = "Step | tuple[Step, ...]"
 
@@ -142,12 +170,26 @@ def at_terminal(step: Step) -> str | None:
     """Return a next step as worded for a terminal."""
     if isinstance(step, Next):
         return step.worded(COMMANDS, " --task {}")
+    if isinstance(step, WithArguments):
+        return step.worded(option)
     return step.text if isinstance(step, AtTerminal) else step
+
+
+def option(argument: Argument) -> str:
+    """Return an argument as it is given at a terminal.
+
+    >>> option(Argument("max_turns")), option(Argument("runner_arg", "-n"))
+    ('--max-turns', '--runner-arg=-n')
+    """
+    name, value = f"--{argument.name.replace('_', '-')}", argument.value
+    if not value:
+        return name
+    return f"{name}={value}" if value.startswith("-") else f"{name} {value}"
 
 
 def steps_of(hint: Hint | None) -> tuple[Step, ...]:
     """Return the next steps of a hint."""
-    if isinstance(hint, str | Next | AtTerminal):
+    if isinstance(hint, str | Next | WithArguments | AtTerminal):
         return (hint,) if hint else ()
     return hint or ()
 

@@ -10,22 +10,27 @@ from __future__ import annotations
 import errno
 import os
 
-from agentctl.lean import Any
+from agentctl.errors import Argument, WithArguments
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentctl.errors import Hint
 
 #: The disk has no room; what is written waits for some.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_CLOSED = "check its owner and its mode; or choose another --root"
+_ELSEWHERE = WithArguments("choose another ", Argument("root"))
+_CLOSED = ("check its owner and its mode", WithArguments("or choose another ", Argument("root")))
 _FAILS = "the disk does not answer as it should: look at what the system says of it (dmesg), then try again"
 _AWAY = "its file system is gone or does not answer (NFS, FUSE): see that it is mounted, then try again"
 _LOCKED = "it lies in an encrypted folder whose key is missing: unlock that, then try again"
 _IN_USE = "another program uses it: try again when that has ended"
 
 #: The next steps, by the name of the error, since not every system has each.
-_NEXT_STEPS = {
+_NEXT_STEPS: dict[str, Hint] = {
     "ENOSPC": "make room on the disk; nothing that was reported before is lost",
     "EDQUOT": "make room within the disk quota; nothing that was reported before is lost",
     "EFBIG": "raise the limit of a file's size: ulimit -f",
-    "EROFS": "the folder cannot be written to; choose another --root",
+    "EROFS": ("the folder cannot be written to", _ELSEWHERE),
     "EMFILE": "raise the limit of open files: ulimit -n",
     "ENFILE": "the system has no open file left; end some programs",
     "ENOMEM": "the system has no memory left; end some programs",
@@ -34,11 +39,11 @@ _NEXT_STEPS = {
     "EINTR": "it was interrupted: try again",
     "ENAMETOOLONG": "use a shorter name",
     "ELOOP": "too many links follow one another there: look at it",
-    "EMLINK": "the folder has as many entries as its file system can have; choose another --root",
-    "EOVERFLOW": "its file system has values that this system cannot hold; choose another --root",
+    "EMLINK": ("the folder has as many entries as its file system can have", _ELSEWHERE),
+    "EOVERFLOW": ("its file system has values that this system cannot hold", _ELSEWHERE),
     "EXDEV": "something is mounted in its place: look at it",
-    "ENOLCK": "its file system gives no more locks; choose another --root",
-    "EOPNOTSUPP": "its file system cannot do this; choose another --root",
+    "ENOLCK": ("its file system gives no more locks", _ELSEWHERE),
+    "EOPNOTSUPP": ("its file system cannot do this", _ELSEWHERE),
     **dict.fromkeys(("EACCES", "EPERM"), _CLOSED),
     **dict.fromkeys(("EBUSY", "ETXTBSY"), _IN_USE),
     **dict.fromkeys(("EIO", "EUCLEAN", "EBADMSG", "EREMOTEIO", "ENODEV", "ENXIO", "ENOMEDIUM", "EMEDIUMTYPE"), _FAILS),
@@ -74,7 +79,7 @@ def _state_of(error: SyntaxError | OSError) -> str:
     return "written in part" if isinstance(error, SyntaxError) else "missing"
 
 
-def next_step(error: OSError) -> str | None:
+def next_step(error: OSError) -> Hint | None:
     """Return what helps against an error of the world; None for any other error."""
     return _BY_NUMBER.get(error.errno or 0)
 

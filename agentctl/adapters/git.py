@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 
 from agentctl.adapters.searchpath import settled
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, Next
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _refuse_hidden(folder: str) -> None:
     place = os.path.realpath(folder)
     while not os.path.lexists(os.path.join(place, ".git")):
         if _is_gits(place):
-            raise GitError(f"{place} is a folder of git's own, not a working tree", hint="choose another --cwd")
+            raise GitError(f"{place} is a folder of git's own, not a working tree", hint=Next("another folder"))
         if place == os.path.dirname(place):
             return
         place = os.path.dirname(place)

@@ -17,7 +17,7 @@ from agentctl.domain.question import (
     takes_text,
 )
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import UsageError
+from agentctl.errors import Argument, UsageError, WithArguments
 
 _YES, _NO = frozenset({"y", "yes", "true", "1"}), frozenset({"n", "no", "false", "0"})
 _LONGEST = 100_000
@@ -36,9 +36,11 @@ def check_question(question: Question) -> None:
         raise UsageError("the question is empty")
     ids = [option.id for option in question.options]
     if kind == "select" and not ids:
-        raise UsageError("a select question needs options", hint="--option ID=LABEL, once for each")
+        raise UsageError(
+            "a select question needs options", hint=WithArguments(Argument("option", "ID=LABEL"), ", once for each")
+        )
     if kind != "select" and ids:
-        raise UsageError(f"a {kind} question takes no options", hint="--kind select")
+        raise UsageError(f"a {kind} question takes no options", hint=WithArguments(Argument("kind", "select")))
     if "" in ids or len(set(ids)) < len(ids):
         raise UsageError(f"the options' ids must differ and not be empty: {', '.join(map(repr, ids))}")
     if question.default is not None:

@@ -11,7 +11,7 @@ from agentctl.domain.agent.driver_names import ANY_ACP, COMMAND, PLAIN
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
-from agentctl.errors import NotFound, Refused
+from agentctl.errors import Argument, NotFound, Refused, WithArguments
 
 #: The drivers that are modules of their own, in order of preference: the first one that is installed is taken.
 _OWN_DRIVERS = ("claude", "codex")
@@ -121,5 +121,5 @@ def choose(wanted: str | None, order: Iterable[str], path: str | None = None) ->
         if program_of(looked_for[-1], path):
             return looked_for[-1]
     names = ", ".join(driver.program or driver.name for driver in looked_for)
-    hint = looked_for[0].install if looked_for else "name one with --driver"
+    hint = looked_for[0].install if looked_for else WithArguments("name one with ", Argument("driver"))
     raise Refused(f"no agent program is installed ({names})", hint=hint)

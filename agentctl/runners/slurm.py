@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from agentctl.adapters.searchpath import program_at, settled
 from agentctl.domain.placement import Placement
 from agentctl.domain.worker.sightings import EngineState, Sighting
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import Argument, Refused, UsageError, WithArguments
 from agentctl.runners.runner import PREFIX, EngineDown, LaunchOrder, Rejected, Remark
 
 #: Without a controller sbatch takes 9 s and scancel 18 s (measured).
@@ -79,7 +79,7 @@ class Slurm:
         if missing:
             raise Refused(
                 f"Slurm is not here: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in PATH",
-                hint="run it where Slurm's commands are, or leave --runner slurm out",
+                hint=WithArguments("run it where Slurm's commands are, or leave ", Argument("runner", "slurm"), " out"),
             )
         for one in placement.args:
             _check_option(one)
@@ -169,12 +169,16 @@ def _check_option(text: str) -> None:
         if meant is None and len(text) > 2 and text[1] not in _SHORT_WITH_VALUE:
             raise UsageError(
                 f"each runner_arg is one option, not {text!r}",
-                hint=f"--runner-arg={text[:2]}, and another --runner-arg for the rest",
+                hint=WithArguments(
+                    Argument("runner_arg", text[:2]), ", and another ", Argument("runner_arg"), " for the rest"
+                ),
             )
     if meant is not None:
         raise UsageError(
             f"agentctl says {meant} itself: {text!r} cannot be a runner_arg",
-            hint="leave it out: --runner-arg is for what sbatch alone knows, such as --account=lab",
+            hint=WithArguments(
+                "leave it out: ", Argument("runner_arg"), " is for what sbatch alone knows, such as --account=lab"
+            ),
         )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Any
 
-from agentctl.errors import AgentctlError, AtTerminal, Limited, Next, steps_in_words
+from agentctl.errors import AgentctlError, AtTerminal, Limited, Next, WithArguments, steps_in_words, steps_of
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.descriptions import short
@@ -73,8 +72,6 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "spawn above": (),
 }
 _OF_USER = "the user has set this limit: tell them, and do without"
-#: What is of no use to a model: an option of a command. A plain text names no command.
-_OPTION = re.compile(r"(?<![\w-])--[a-z]")
 
 
 def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any]:
@@ -86,7 +83,8 @@ def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any
     if isinstance(error, AgentctlError):
         message, hint = error.message, hint_of(error, tools)
     elif isinstance(error, OSError):
-        message, hint = error_in_words(error), _plain(next_step(error) or "")
+        message = error_in_words(error)
+        hint = steps_in_words(steps_of(next_step(error)), lambda step: _words_of(step, tools))
     else:
         message, hint = str(error), None
     return {"error": short(message)} | ({"hint": short(hint)} if hint else {})
@@ -100,14 +98,9 @@ def hint_of(error: AgentctlError, tools: Collection[str]) -> str | None:
 
 
 def _words_of(step: Step, tools: Collection[str]) -> str | None:
-    if isinstance(step, AtTerminal):
+    if isinstance(step, AtTerminal | WithArguments):  # Tools have other arguments.
         return None
-    return _step_hint(step, tools) if isinstance(step, Next) else _plain(step)
-
-
-def _plain(text: str) -> str | None:
-    parts = [part for part in text.split("; ") if not _OPTION.search(part)]
-    return "; ".join(parts).removeprefix("or ") or None
+    return _step_hint(step, tools) if isinstance(step, Next) else step
 
 
 def _step_hint(step: Next, tools: Collection[str]) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -17,6 +17,7 @@ from agentctl.interfaces.commands.programs.served_commands import SERVED
 from tests.support import REPOSITORY
 
 PACKAGE = REPOSITORY / "agentctl"
+OPTION = re.compile(r"(?<![\w'\"-])--[a-z][a-z-]*")
 COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)")
 #: Rooms whose errors nobody gets over HTTP, or who word them for people at a terminal.
 ELSEWHERE = ("interfaces/", "worker_programs/", "operations/doctor/", "operations/install/")
@@ -38,6 +39,15 @@ AT_TERMINALS_ALONE = {
 }
 
 
+#: Hints with options of other programs, which are the same on every surface.
+OF_OTHER_PROGRAMS = {
+    "operations/worktree/making.py": "git's",
+    "operations/worktree/remaking.py": "git's",
+    "operations/worktree/removing.py": "git's",
+    "runners/slurm.py": "sbatch's",
+}
+
+
 def named_in(text: str) -> set[str]:
     """Return the commands that a text names."""
     return {name for name in COMMAND.findall(text) if name in VERBS}
@@ -55,18 +65,18 @@ def called(node: ast.AST) -> str:
     return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
 
 
-def plain_texts(node: ast.AST) -> Iterator[ast.expr]:
+def plain_texts(node: ast.AST, is_suspect: Callable[[str], object] = named_in) -> Iterator[ast.expr]:
     """Yield what is below a node and names a command, but is not a next step of a terminal."""
     if called(node) in VALUES or is_words(node):
         return
     text = text_of(node)
-    if isinstance(node, ast.expr) and (called(node) in LINES or (text is not None and named_in(text))):
+    if isinstance(node, ast.expr) and (called(node) in LINES or (text is not None and is_suspect(text))):
         yield node
         return
     for child in ast.iter_child_nodes(node):
         is_documentation = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
         if not is_documentation:
-            yield from plain_texts(child)
+            yield from plain_texts(child, is_suspect)
 
 
 def is_words(node: ast.AST) -> bool:
@@ -116,6 +126,16 @@ def sources() -> Iterator[tuple[str, ast.AST]]:
 def test_no_hint_is_a_plain_text_that_names_a_command() -> None:
     found = [f"{name}:{one.lineno}" for name, tree in sources() for hint in hints_in(tree) for one in plain_texts(hint)]
     assert not found, f"a command in a hint is a Next, or {VALUE}: {found}"
+
+
+def test_no_hint_is_a_plain_text_that_names_an_option() -> None:
+    found = {
+        name: f"{name}:{one.lineno}"
+        for name, tree in sources()
+        for hint in hints_in(tree)
+        for one in plain_texts(hint, OPTION.search)
+    }
+    assert found.keys() == OF_OTHER_PROGRAMS.keys(), f"an option in a hint is one of WithArguments: {found}"
 
 
 def test_who_passes_an_error_on_passes_its_steps_on() -> None:
@@ -183,6 +203,19 @@ def _without_comments(script: str) -> str:
 )
 def test_a_command_in_a_plain_hint_is_seen(line: str) -> None:
     assert [one for hint in hints_in(ast.parse(line)) for one in plain_texts(hint)]
+
+
+@pytest.mark.parametrize(
+    ("hint", "is_seen"),
+    [
+        ('("first", f"or leave --{x} out, --queue")', True),
+        ('WithArguments("leave ", Argument("queue"), " out")', False),
+    ],
+)
+def test_an_option_in_a_plain_hint_is_seen(hint: str, is_seen: bool) -> None:
+    parsed = ast.parse(f'Refused("no", hint={hint})')
+    seen = [text for one in hints_in(parsed) for text in plain_texts(one, OPTION.search)]
+    assert bool(seen) == is_seen
 
 
 def test_a_value_is_not() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from agentctl.errors import COMMANDS, AtTerminal, Next, Refused
+from agentctl.errors import COMMANDS, Argument, AtTerminal, Next, Refused, WithArguments
 from agentctl.interfaces.commands.programs.served_commands import SERVED
 from agentctl.interfaces.web.next_requests import REQUESTS, words_over_http
 from agentctl.interfaces.web.page_files import FOLDER
@@ -29,8 +29,10 @@ def test_no_step_over_http_is_a_command_that_there_is_a_request_for() -> None:
 
 
 def test_options_are_keys_and_what_only_a_terminal_has_is_said_to_be_its() -> None:
-    assert words_over_http("choose another --id; or --max-concurrent N") == "choose another id; or maxConcurrent N"
-    assert words_over_http("known: '--x'") == "known: '--x'"
+    given = WithArguments("choose another ", Argument("id"), ", or ", Argument("max_concurrent", "N"))
+    assert words_over_http(given) == "choose another id, or maxConcurrent: N"
+    of_git = "git commit --allow-empty -m begin makes one"
+    assert words_over_http(of_git) == of_git
     assert words_over_http(AtTerminal("agentctl doctor --fix")) == "in a terminal: agentctl doctor --fix"
     told = "see it in a terminal: agentctl doctor"
     assert words_over_http(AtTerminal(told)) == told

@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from agentctl.errors import COMMANDS, AtTerminal, Hint, Next, Refused
+from agentctl.errors import COMMANDS, Argument, AtTerminal, Hint, Next, Refused, WithArguments
 from agentctl.interfaces.python.wording import _STEPS, for_python, worded
 
 
@@ -16,16 +16,17 @@ from agentctl.interfaces.python.wording import _STEPS, for_python, worded
         (Next("another name"), "choose another name="),
         (Next("another folder"), "choose another cwd="),
         (Next("read result", "a1"), "Task.result('a1')"),
-        (("--queue waits for a free one", Next("wait for any", does="waits for the next to end")),
-         "queue=True waits for a free one; wait_any() waits for the next to end"),
-        ("it needs a git repository with a commit; leave --reuse out",
+        ((WithArguments(Argument("queue"), " waits"), Next("wait for any", does="waits for the next to end")),
+         "queue=True waits; wait_any() waits for the next to end"),
+        (("it needs a git repository with a commit", WithArguments("leave ", Argument("reuse"), " out")),
          "it needs a git repository with a commit; leave reuse=True out"),
-        ("start it in another folder (--cwd), or start one that may only read: --agent explore",
-         "start it in another folder (cwd=), or start one that may only read: agent='explore'"),
-        ((Next("new", does="starts a task here"), "or choose another --root"),
+        (WithArguments("start it in another folder (", Argument("cwd"), "), or: ", Argument("agent", "explore")),
+         "start it in another folder (cwd=), or: agent='explore'"),
+        ((Next("new", does="starts a task here"), WithArguments("or choose another ", Argument("root"))),
          'Task.create("TITLE") starts a task here; or choose another root='),
-        ("--root /a/b", "root='/a/b'"),
-        ("--force uses it all the same", None),
+        (WithArguments(Argument("root", "/a/b")), "root='/a/b'"),
+        (WithArguments(Argument("force"), " uses it all the same"), None),
+        ("git commit --allow-empty makes one", "git commit --allow-empty makes one"),
         (AtTerminal("agentctl doctor --fix"), "agentctl doctor --fix"),
         (None, None),
     ],
@@ -47,7 +48,7 @@ def test_what_somebody_has_written_is_left_alone() -> None:
 def test_a_traceback_shows_the_next_step_once() -> None:
     @for_python()
     def inner() -> None:
-        raise Refused("--permissions is not JSON", hint="choose another --cwd")
+        raise Refused("--permissions is not JSON", hint=Next("another folder"))
 
     with pytest.raises(Refused) as refused, for_python():
         inner()

@@ -18,7 +18,7 @@ from agentctl.adapters.definitions import Origin
 from agentctl.domain.agent.agentspec import AgentSpec
 from agentctl.domain.names import WorkerId
 from agentctl.domain.text import jsontext
-from agentctl.errors import COMMANDS, AtTerminal, Limited, Next, Refused, UsageError
+from agentctl.errors import COMMANDS, Argument, AtTerminal, Limited, Next, Refused, UsageError, WithArguments
 from agentctl.operations.install.agent_files import CLIENTS, edits_for, guidance
 from agentctl.operations.trust.definitions import Agent
 from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
@@ -267,7 +267,7 @@ def test_a_model_is_told_no_command_line_and_no_tool_that_it_lacks(tools: set[st
         hint = error_result(Refused("no", hint=Next(step, "a1")), tools).get("hint", "")
         assert "agentctl " not in hint
         assert not set(re.findall(r"[a-z]+_[a-z_]+", hint)) & (every - tools)
-    for hint in (AtTerminal("agentctl doctor --fix"), "choose another --cwd", "give --cwd"):
+    for hint in (AtTerminal("agentctl doctor --fix"), WithArguments("give ", Argument("cwd"))):
         assert "hint" not in error_result(Refused("no", hint=hint), tools)
     assert error_result(Refused("no", hint=(AtTerminal("agentctl list"), "or deny it")), tools)["hint"] == "deny it"
     assert error_result(Refused("no", hint="did you mean explore?"), tools)["hint"] == "did you mean explore?"

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 
 from agentctl.encoding import ensure_utf8, prepare_stream
-from agentctl.errors import AgentctlError, ExitCode, StartInterrupted
+from agentctl.errors import AgentctlError, ExitCode, StartInterrupted, at_terminal, steps_in_words, steps_of
 from agentctl.interfaces.cli.lost_signals import send_lost_again
 from agentctl.lean import Any, NoReturn
 from agentctl.world_errors import INSTALLED_AGAIN, error_in_words, missing_part, next_step
@@ -198,7 +198,7 @@ def _say_error_of_system(error: OSError) -> int:
     if error.errno in _ODD and error.filename:
         return _say(error_in_words(error), _LOOK, ExitCode.REFUSED)
     if (step := next_step(error)) is not None:
-        return _say(error_in_words(error), step, ExitCode.REFUSED)
+        return _say(error_in_words(error), steps_in_words(steps_of(step), at_terminal), ExitCode.REFUSED)
     return _confess(error)
 
 

@@ -91,7 +91,7 @@ def run_line(argv: list[str], program_name: str) -> int:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         where = program_name if context is None else context.command_path
-        raise UsageError(error.format_message().rstrip("."), hint=f"{where} --help") from error
+        raise UsageError(error.format_message().rstrip("."), hint=AtTerminal(f"{where} --help")) from error
 
 
 def complete_line(program_name: str, variable: str) -> None:

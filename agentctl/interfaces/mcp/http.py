@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentctl.adapters.files import write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.errors import Refused
+from agentctl.errors import AtTerminal, Refused
 from agentctl.interfaces.mcp.server import PROGRESS_S, AgentctlServer
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import store_folder
@@ -63,7 +63,7 @@ def listen(port: int) -> socket.socket:
         is_taken = error.errno == errno.EADDRINUSE
         hint = "is a server of yours running already? else choose another port" if is_taken else "choose another port"
         raise Refused(
-            f"cannot listen on port {port} of {HOST}: {error.strerror}", hint=f"{hint}: --http PORT"
+            f"cannot listen on port {port} of {HOST}: {error.strerror}", hint=AtTerminal(f"{hint}: --http PORT")
         ) from error
 
 

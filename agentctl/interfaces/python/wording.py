@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from agentctl.adapters.files import as_storage_error
-from agentctl.errors import AgentctlError, Next, NotFound, at_terminal, steps_in_words
+from agentctl.errors import AgentctlError, Argument, Next, NotFound, WithArguments, at_terminal, steps_in_words
 from agentctl.interfaces.python.spawn_options import SpawnOptions
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.start.options import FLAG, OF_AGENTS, OF_WORKERS
@@ -85,7 +85,8 @@ def as_for_python(error: AgentctlError) -> AgentctlError:
 def worded(error: AgentctlError) -> tuple[str, str | None]:
     """Return the message and the next step of an error.
 
-    >>> worded(AgentctlError("--reuse and --key exclude each other", hint="start it there (--cwd); --force does it"))
+    >>> there = WithArguments("start it there (", Argument("cwd"), ")")
+    >>> worded(AgentctlError("--reuse and --key exclude each other", hint=there))
     ('reuse=True and key= exclude each other', 'start it there (cwd=)')
     """
     return _with_arguments(error.message), _hint_of(error)
@@ -99,10 +100,16 @@ def _words_of(step: Step) -> str | None:
     """Return a next step for a program; what only a terminal has is a command line for its person."""
     if isinstance(step, Next) and step.step in _STEPS:
         return step.worded(_STEPS)
-    if not isinstance(step, str):
+    if not isinstance(step, WithArguments):
         return at_terminal(step)
-    parts = map(_with_arguments, step.split("; "))
-    return "; ".join(part for part in parts if not _OPTION.search(part)) or None
+    return step.worded(_spelled) if all(one.name in _ARGUMENTS for one in step.arguments) else None
+
+
+def _spelled(argument: Argument) -> str:
+    name, value = argument
+    if name in _FLAGS:
+        return f"{name}=True" + (f" {value}" if value else "")
+    return f"{name}={value!r}" if value else f"{name}="
 
 
 def _with_arguments(text: str) -> str:
@@ -110,9 +117,5 @@ def _with_arguments(text: str) -> str:
 
 
 def _argument(option: re.Match[str]) -> str:
-    name, value = option[1].replace("-", "_"), option[2]
-    if name not in _ARGUMENTS:
-        return option[0]
-    if name in _FLAGS:
-        return f"{name}=True" + (f" {value}" if value else "")
-    return f"{name}={value!r}" if value else f"{name}="
+    argument = Argument(option[1].replace("-", "_"), option[2] or "")
+    return _spelled(argument) if argument.name in _ARGUMENTS else option[0]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from agentctl.domain.names import camel
-from agentctl.errors import AtTerminal, Next
+from agentctl.errors import Argument, AtTerminal, Next, WithArguments
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,14 +49,13 @@ REQUESTS: Mapping[str, str] = {
     "a person resumes": f"a person has it made again: POST {_WORKER}/resume",
     "wait for any": "POST …/wait-any", "unpause": f"POST {_WORKER}/unpause", "let the queue go": "POST …/unpause",
 }  # fmt: skip
-_OPTION = re.compile(r"(?<![\w'\"-])--([a-z][a-z-]*)")
 
 
 def words_over_http(step: Step) -> str | None:
-    """Return a next step for whoever asks over HTTP: options are keys there.
+    """Return a next step for whoever asks over HTTP: arguments are keys there.
 
-    >>> words_over_http(Next("send", "a1")), words_over_http("choose another --max-concurrent; known: '--x'")
-    ('POST …/workers/a1/send', "choose another maxConcurrent; known: '--x'")
+    >>> words_over_http(Next("send", "a1")), words_over_http(WithArguments("leave ", Argument("after_any"), " out"))
+    ('POST …/workers/a1/send', 'leave afterAny out')
     >>> words_over_http(Next("unpause", "a1", task="t")), words_over_http(AtTerminal("agentctl doctor --fix"))
     ('POST /api/v1/tasks/t/workers/a1/unpause', 'in a terminal: agentctl doctor --fix')
     """
@@ -66,4 +64,8 @@ def words_over_http(step: Step) -> str | None:
     if isinstance(step, Next):
         words = step.worded(REQUESTS)
         return words and words.replace("…", f"/api/v1/tasks/{step.task}") if step.task else words
-    return _OPTION.sub(lambda found: camel(found[1].replace("-", "_")), step)
+    return step.worded(_key) if isinstance(step, WithArguments) else step
+
+
+def _key(argument: Argument) -> str:
+    return camel(argument.name) + (f": {argument.value}" if argument.value else "")

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
-from agentctl.errors import AgentctlError, Conflict, ExitCode, LockTimeout, Next, StorageError, Taken, steps_in_words
+from agentctl.errors import (
+    AgentctlError,
+    Conflict,
+    ExitCode,
+    LockTimeout,
+    Next,
+    StorageError,
+    Taken,
+    steps_in_words,
+    steps_of,
+)
 from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.interfaces.web.list_pages import ListChanged
 from agentctl.interfaces.web.next_requests import words_over_http
@@ -98,8 +108,7 @@ def _status_of(error: AgentctlError) -> int:
 def error_and_steps(error: AgentctlError | OSError) -> tuple[str, Sequence[Step]]:
     """Return what is wrong and the next steps; an error of the system is told with its file."""
     if isinstance(error, OSError) and not isinstance(error, AgentctlError):
-        step = next_step(error)
-        return error_in_words(error), [step] if step else []
+        return error_in_words(error), steps_of(next_step(error))
     return error.message, error.steps
 
 

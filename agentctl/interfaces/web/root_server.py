@@ -108,8 +108,10 @@ def check_address(place: ListenAddress) -> None:
     if not place.is_near and not place.has_tls and not place.is_insecure:
         raise UsageError(
             f"{place.host} can be reached from other machines, and what is sent there could be read on its way",
-            hint="--tls-cert FILE --tls-key FILE encrypts it; a tunnel needs no --host:"
-            " ssh -L 8932:127.0.0.1:8932 HOST; --insecure allows it unencrypted",
+            hint=AtTerminal(
+                "--tls-cert FILE --tls-key FILE encrypts it; a tunnel needs no --host:"
+                " ssh -L 8932:127.0.0.1:8932 HOST; --insecure allows it unencrypted"
+            ),
         )
     if place.url is not None and not _is_address(place.url):
         raise UsageError(f"--url {place.url!r} is not of the form https://NAME or https://NAME:PORT")
@@ -135,7 +137,9 @@ def _check_certificate(certificate: str, key: str) -> None:
     except OSError as error:  # Also ssl.SSLError.
         raise UsageError(
             f"{certificate} and {key} are not a certificate and its key: {error}",
-            hint="--tls-cert takes a PEM file with the certificate and its chain, --tls-key its private key",
+            hint=AtTerminal(
+                "--tls-cert takes a PEM file with the certificate and its chain, --tls-key its private key"
+            ),
         ) from error
 
 
@@ -233,7 +237,7 @@ class PortTaken(Refused):
     def __init__(self, host: str, port: int) -> None:
         self.port = port
         super().__init__(
-            f"cannot listen on port {port} of {host}: {_holder_of(port)}", hint="--port 0 takes a free one"
+            f"cannot listen on port {port} of {host}: {_holder_of(port)}", hint=AtTerminal("--port 0 takes a free one")
         )
 
     def where_pages_are_open(self) -> Refused:
@@ -294,7 +298,7 @@ def _listen(place: ListenAddress, before: KeptPlace | None) -> list[socket.socke
                 raise PortTaken(host, port) from error
             why = str(error.strerror or error).partition(" (while ")[0]
             raise Refused(
-                f"cannot listen on port {port} of {host}: {why}", hint="choose another --host or --port"
+                f"cannot listen on port {port} of {host}: {why}", hint=AtTerminal("choose another --host or --port")
             ) from error
     raise AssertionError
 

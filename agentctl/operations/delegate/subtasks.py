@@ -19,7 +19,18 @@ from agentctl.domain import events as ev
 from agentctl.domain.names import is_name
 from agentctl.domain.states import Status
 from agentctl.domain.tree.limits import Limits
-from agentctl.errors import AgentctlError, AtTerminal, Next, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
+from agentctl.errors import (
+    AgentctlError,
+    Argument,
+    AtTerminal,
+    Next,
+    NotFound,
+    Refused,
+    UsageError,
+    WaitStopped,
+    WaitTimedOut,
+    WithArguments,
+)
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.request_keys import make_subtask_once, sole_started, subtask_by_key
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
@@ -171,7 +182,7 @@ def _caller_in(parent: TaskDir) -> Caller | None:
     if caller is not None and caller.task.root.path == parent.root.path and caller.task.id != parent.id:
         raise Refused(
             f"{caller.instance} works on {caller.task.id}: it can make sub-tasks of that task, not of {parent.id}",
-            hint="leave --task out",
+            hint=WithArguments("leave ", Argument("task"), " out"),
         )
     return caller
 

@@ -21,7 +21,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir, Root
 from agentctl.domain.placement import LOCAL, Placement, check_resources, check_runner
 from agentctl.domain.worker.sightings import BEAT_S
-from agentctl.errors import AgentctlError, AtTerminal, Next, Refused, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, Refused, UsageError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.doctor.probing import NodeProbe, ProbeAnswer, cancel_probe, leftovers, remove_probe
 from agentctl.operations.doctor.reaching import hosts_for, programs_here
@@ -86,11 +86,9 @@ def examine_nodes(test: NodeTest, root: Root, tell: Callable[[str], object] = bo
 
 def _named(step: Step, runner: str) -> Step:
     """Return a next step with the name of the runner that was tested."""
-    if isinstance(step, Next):
-        return step
     if isinstance(step, AtTerminal):
         return AtTerminal(step.text.replace("RUNNER", runner))
-    return step.replace("RUNNER", runner)
+    return step.replace("RUNNER", runner) if isinstance(step, str) else step
 
 
 class _NodeExamination:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of
-from agentctl.errors import UsageError
+from agentctl.errors import AtTerminal, UsageError
 
 #: The word that stands for the hosts of the agent programs that are installed here.
 AGENTS = "agents"
@@ -66,5 +66,7 @@ def _host_in(url: str) -> str:
 def _checked(text: str) -> str:
     host, mark, port = text.rpartition(":")
     if not (mark and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise UsageError(f"--network takes HOST:PORT or {AGENTS}, not {text!r}", hint="--network api.example.org:443")
+        raise UsageError(
+            f"--network takes HOST:PORT or {AGENTS}, not {text!r}", hint=AtTerminal("--network api.example.org:443")
+        )
     return text

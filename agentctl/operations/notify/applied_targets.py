@@ -16,7 +16,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import Root, TaskDir, TreeDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
+from agentctl.errors import AgentctlError, Argument, NotFound, Refused, UsageError, WithArguments
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.calling import caller, is_from_worker
 from agentctl.operations.where.lineage import shown_caller
@@ -133,7 +133,9 @@ def check_named(texts: Sequence[str]) -> list[str]:
         Refused: The caller is a worker: a person chooses where they are told.
     """
     if shown_caller() is not None or is_from_worker():
-        raise Refused("a worker may not choose where a person is told", hint="leave --notify out")
+        raise Refused(
+            "a worker may not choose where a person is told", hint=WithArguments("leave ", Argument("notify"), " out")
+        )
     return [str(_defined(text)) for text in texts]
 
 

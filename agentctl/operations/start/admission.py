@@ -14,7 +14,7 @@ from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.tree.budget import REPORTED, unheld
 from agentctl.domain.tree.limits import Limits
-from agentctl.errors import AtTerminal, Next, Refused
+from agentctl.errors import Argument, AtTerminal, Next, Refused, WithArguments
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import limited
@@ -58,7 +58,7 @@ def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
             unit, key = found
             raise limited(
                 f"the driver {name} does not report the {unit} that its program uses: {key} could not be enforced",
-                f"take {key} out of the root task's config, or choose another --driver",
+                WithArguments(f"take {key} out of the root task's config, or choose another ", Argument("driver")),
             )
 
 
@@ -109,7 +109,7 @@ def refuse_cooling(prepared: Iterable[Prepared]) -> None:
     for account in {account_in(item.spec.order, item.worker) for item in prepared}:
         hold = held_now(account) if account is not None else None
         if hold is not None:
-            raise Refused(hold.reason, hint="--queue waits until it may be used again")
+            raise Refused(hold.reason, hint=WithArguments(Argument("queue"), " waits until it may be used again"))
 
 
 def refuse_broken(tree: TreeDir, limits: Limits, prepared: Iterable[Prepared]) -> None:

@@ -23,7 +23,7 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import ASKING, BY_OWN_SETTINGS, Order, order_from
 from agentctl.drivers.registry import AGENT_DRIVERS, choose, driver_for, load, program_of
 from agentctl.encoding import as_utf8
-from agentctl.errors import AgentctlError, Next, NotFound, Refused, UsageError
+from agentctl.errors import AgentctlError, Argument, Next, NotFound, Refused, UsageError, WithArguments
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
@@ -100,7 +100,10 @@ def _refuse_untold(driver: Driver, worker: WorkerDir, cwd: str) -> None:
     """Refuse folders whose names are not UTF-8: a program that is told of them in JSON would work in others."""
     if driver.name == COMMAND or driver.is_ours:
         return
-    for folder, hint in ((cwd, Next("another folder")), (worker.path, "keep the root elsewhere: --root names it")):
+    for folder, hint in (
+        (cwd, Next("another folder")),
+        (worker.path, WithArguments("keep the root elsewhere: ", Argument("root"), " names it")),
+    ):
         try:
             folder.encode()
         except UnicodeEncodeError:
@@ -261,15 +264,20 @@ def _check_own(driver: Driver, order: Order) -> None:
     others = [name for name in AGENT_DRIVERS if _OWN_UNDER_RULES in load(name).honours]
     raise Refused(
         f"with permissions {OWN}, what {driver.name} asks is up to your own settings of it: {rule} would not hold",
-        hint=f"--permissions ask enforces it; drivers that enforce rules with {OWN}: {', '.join(others) or 'none'}",
+        hint=(
+            WithArguments(Argument("permissions", "ask"), " enforces it"),
+            f"drivers that enforce rules with {OWN}: {', '.join(others) or 'none'}",
+        ),
     )
 
 
 def _check_that_it_asks(driver: Driver, order: Order) -> None:
     """Raise `Refused` where somebody is to be asked, and nothing shows that the program asks before it acts."""
     if order.stance == ASKING and not driver.is_known_to_ask:
-        hint = f"`--permissions {OWN}`: your own settings of it decide what it asks; {_ASKING_HINT}"
-        raise Refused(f"nothing shows that {driver.name} asks before it acts, so nobody could be asked", hint=hint)
+        own = WithArguments("`", Argument("permissions", OWN), "`: your own settings of it decide what it asks")
+        raise Refused(
+            f"nothing shows that {driver.name} asks before it acts, so nobody could be asked", hint=(own, _ASKING_HINT)
+        )
 
 
 def _hint_for(driver: Driver, key: str) -> str:

@@ -78,7 +78,9 @@ def _check_places(request: SpawnRequest) -> None:
     if request.key is not None and PLACE not in request.key:
         raise UsageError(f"--key is the same for all lines, which would be one worker: put {PLACE} into it")
     if request.work is not None and PLACE not in request.work.prompt:
-        raise UsageError(f"the prompt has no {PLACE} for the line", hint=f'as in --agent fix "Port {PLACE}"')
+        raise UsageError(
+            f"the prompt has no {PLACE} for the line", hint=AtTerminal(f'as in --agent fix "Port {PLACE}"')
+        )
     for script in () if request.work is not None else _scripts_in(request.argv):
         if PLACE in script and script != PLACE:
             raise UsageError(

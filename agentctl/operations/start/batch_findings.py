@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import first_free
-from agentctl.errors import UsageError
+from agentctl.errors import Argument, UsageError, WithArguments
 from agentctl.operations.start.own_program import make_reachable
 from agentctl.operations.start.requests import SpawnRequest, check_program
 from agentctl.operations.where.task_config import usable_config
@@ -62,7 +62,9 @@ class Surroundings:
             # The folder of an earlier run is resolved already: a link that was put into it since must not count.
             return os.path.realpath(folder) if keeps and not request.continues else folder
         except FileNotFoundError:
-            raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
+            raise UsageError(
+                "the working folder was removed", hint=WithArguments("cd to one that exists, or give ", Argument("cwd"))
+            ) from None
 
     def environ(self, request: SpawnRequest) -> dict[bytes, bytes]:
         """Return the environment of a worker."""

@@ -23,7 +23,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.reader import read_limits, read_queueing
 from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain.same_request import digests_of
-from agentctl.errors import Damaged, Next, Refused, StorageError, UsageError
+from agentctl.errors import Argument, Damaged, Next, Refused, StorageError, UsageError, WithArguments
 from agentctl.operations.start.batch import SHELL, batch_waits, request_from
 from agentctl.operations.start.new_task import create_task
 from agentctl.operations.start.request_keys import each_keyed, started_by_key
@@ -182,7 +182,7 @@ def _settings(document: Document, values: Mapping[str, str]) -> dict[str, str]:
         elif "default" in item:
             settings[name] = item["default"]
         else:
-            raise UsageError(f"the parameter {name!r} has no value", hint=f"--set {name}=...")
+            raise UsageError(f"the parameter {name!r} has no value", hint=WithArguments(Argument("set", f"{name}=...")))
     return settings
 
 
@@ -209,7 +209,7 @@ def _check_places(document: Document, settings: Mapping[str, str]) -> None:
 
 
 def _check_place(name: str, value: str, is_one: Callable[[int], bool], called: str) -> None:
-    step = f"--set {name}=... names a {called}"
+    step = WithArguments(Argument("set", f"{name}=..."), f" names a {called}")
     if not value:
         raise UsageError(f"the parameter {name!r} is empty", hint=step)
     place = os.path.join(working_folder(), value)

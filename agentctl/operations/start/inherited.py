@@ -15,7 +15,7 @@ from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agent.permissions import SHELLS, Rules, answer_by, denies, first_beyond
-from agentctl.errors import Refused
+from agentctl.errors import Argument, Refused, WithArguments
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import shown_caller, true_caller
@@ -92,7 +92,10 @@ def refuse_allowing(rules: Rules, granted: Callable[[], Iterable[Rules]] = tuple
         if beyond is not None:
             raise Refused(
                 f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond)}",
-                hint="spawn one in your own task, without --permissions: it asks; or leave it to whoever started you",
+                hint=(
+                    WithArguments("spawn one in your own task, without ", Argument("permissions"), ": it asks"),
+                    "or leave it to whoever started you",
+                ),
             )
 
 

@@ -20,7 +20,7 @@ from agentctl.domain.agent.permissions import parse_policy
 from agentctl.domain.names import check_name, first_free, slug
 from agentctl.domain.tree.limits import KEYS, BadLimit, limits_from
 from agentctl.encoding import as_utf8
-from agentctl.errors import Next, NotFound, Refused, Taken, UsageError
+from agentctl.errors import Argument, Next, NotFound, Refused, Taken, UsageError, WithArguments
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.chosen_task import chosen_task, write_choice
 from agentctl.operations.where.lineage import who
@@ -123,7 +123,10 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
 def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable[[str], bool]) -> TaskDir:
     """Take a name by mkdir: if two race, each gets one of its own."""
     if os.path.islink(root.tasks):
-        raise Refused(f"{root.tasks} is a link: no task is made behind a link", hint="choose another --root")
+        raise Refused(
+            f"{root.tasks} is a link: no task is made behind a link",
+            hint=WithArguments("choose another ", Argument("root")),
+        )
     from agentctl.operations.worktree.making import keep_out_of_git  # Most commands make no task.
 
     make_folders(root.tasks)

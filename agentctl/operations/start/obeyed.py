@@ -12,7 +12,11 @@ from agentctl.adapters.git import entry_above
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.personal import home_folder
 from agentctl.drivers.dialogue import Driver
-from agentctl.errors import AgentctlError, Refused
+from agentctl.errors import AgentctlError, Argument, Refused, WithArguments
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentctl.errors import Hint
 
 #: How much of a file is read at most; of a longer one nothing is known.
 _MOST_BYTES = 16 << 20
@@ -47,10 +51,13 @@ def refuse_obeyed(driver: Driver, cwd: str) -> None:
         folder = os.path.dirname(folder)
 
 
-def _hint(path: str, home: str) -> str:
+def _hint(path: str, home: str) -> Hint:
     is_persons = os.path.dirname(path) == home
-    first = "start it in another folder (--cwd) or repository" if is_persons else "remove it"
-    return f"{first}, or choose another --driver; docs/agents.md says how to allow it for good"
+    first = ("start it in another folder (", Argument("cwd"), ") or repository") if is_persons else ("remove it",)
+    return (
+        WithArguments(*first, ", or choose another ", Argument("driver")),
+        "docs/agents.md says how to allow it for good",
+    )
 
 
 def _may_say(path: str, word: str) -> bool:

@@ -13,7 +13,7 @@ from agentctl.domain.placement import (
     placement_from,
     seconds_of,
 )
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import Argument, Refused, UsageError, WithArguments
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.requests import SpawnRequest
 from agentctl.operations.where.calling import Caller, is_from_worker
@@ -43,7 +43,10 @@ def placement_for(
     if runner == LOCAL:
         if extra := sorted(name for name in asked if name != "runner"):
             what = extra[0].removesuffix("_s").replace("args", "runner-arg")
-            raise UsageError(f"--{what} is for a worker on a node", hint="--runner slurm places it on one")
+            raise UsageError(
+                f"--{what} is for a worker on a node",
+                hint=WithArguments(Argument("runner", "slurm"), " places it on one"),
+            )
         return None
     _refuse_args_of_agents(asked, parent)
     resources = {**of_root, **of_task, **defined, **asked, "runner": check_runner(runner)}

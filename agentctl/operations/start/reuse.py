@@ -16,7 +16,7 @@ from agentctl.adapters.git import Git, GitError, git_in
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import Root
 from agentctl.drivers.order import Order
-from agentctl.errors import Refused
+from agentctl.errors import Argument, Refused, WithArguments
 from agentctl.operations.start.requests import SpawnRequest
 
 _LIMIT_S = 60.0
@@ -50,7 +50,8 @@ def _state_of(root: Root, cwd: str) -> str:
         advised = error.steps if isinstance(error, GitError) else ()
         raise Refused(
             f"--reuse cannot tell whether the files in {cwd} are the same: {error}",
-            hint=advised or "it needs a git repository with a commit; leave --reuse out",
+            hint=advised
+            or ("it needs a git repository with a commit", WithArguments("leave ", Argument("reuse"), " out")),
         ) from error
 
 
@@ -82,7 +83,7 @@ def _refuse_much(folder: str, names: Sequence[str]) -> None:
         raise Refused(
             f"--reuse reads uncommitted files, and in {folder} these have more than {_MOST_BYTES >> 30} GiB:"
             f" {max(sizes, key=lambda name: sizes[name])} is the largest",
-            hint="commit it, or name it in .gitignore; or leave --reuse out",
+            hint=("commit it, or name it in .gitignore", WithArguments("or leave ", Argument("reuse"), " out")),
         )
 
 

@@ -20,7 +20,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.states import OWN, Reason, Status
 from agentctl.domain.tree.limits import Limits
 from agentctl.drivers.order import BY_OWN_SETTINGS, order_from
-from agentctl.errors import AgentctlError, AtTerminal, Next, NoFreeSlot, Refused
+from agentctl.errors import AgentctlError, Argument, AtTerminal, Next, NoFreeSlot, Refused, WithArguments
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.admission import (
     admit,
@@ -234,7 +234,7 @@ def _refuse_more_than_slots(requests: list[SpawnRequest], cap: int) -> None:
     if len(requests) > cap > 0 and not may_be_there and not any(request.after for request in requests):
         raise NoFreeSlot(
             f"{len(requests)} workers need a slot each, and there are {cap}",
-            hint="--queue starts each as a slot gets free",
+            hint=WithArguments(Argument("queue"), " starts each as a slot gets free"),
         )
 
 

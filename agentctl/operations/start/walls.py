@@ -12,7 +12,7 @@ from agentctl.adapters.git import entry_above
 from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import ROOT_NAME, Root, WorkerDir
 from agentctl.domain.text.containment import lies_in
-from agentctl.errors import AgentctlError, Refused
+from agentctl.errors import AgentctlError, Argument, Refused, WithArguments
 from agentctl.supervision.worker.environment import store_folder
 
 #: As many as Linux follows, path_resolution(7).
@@ -76,7 +76,12 @@ def refuse_behind_walls(worker: WorkerDir, cwd: str, walls: Mapping[str, Any]) -
         raise Refused(
             f"an agent that may write cannot be started in {cwd}: files in {around[0]} decide what runs outside of the"
             " agent",
-            hint="start it in another folder (--cwd), or start one that may only read: --agent explore",
+            hint=WithArguments(
+                "start it in another folder (",
+                Argument("cwd"),
+                "), or start one that may only read: ",
+                Argument("agent", "explore"),
+            ),
         )
 
 

@@ -19,7 +19,17 @@ from agentctl.domain.names import check_name
 from agentctl.domain.question import AnswerOption, Question
 from agentctl.domain.text.plaintext import whole_json
 from agentctl.encoding import as_utf8
-from agentctl.errors import AgentctlError, BrokenOff, Damaged, Next, Refused, StorageError, WaitTimedOut
+from agentctl.errors import (
+    AgentctlError,
+    Argument,
+    BrokenOff,
+    Damaged,
+    Next,
+    Refused,
+    StorageError,
+    WaitTimedOut,
+    WithArguments,
+)
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import who
@@ -49,7 +59,10 @@ class Unanswered(WaitTimedOut):
     """A question was closed: its deadline passed and it has no default."""
 
     def __init__(self, question_id: str) -> None:
-        super().__init__(f"nobody answered {question_id} in time", hint="ask with --default to go on without an answer")
+        super().__init__(
+            f"nobody answered {question_id} in time",
+            hint=WithArguments("ask with ", Argument("default"), " to go on without an answer"),
+        )
         self.question_id = question_id
 
 
@@ -269,7 +282,10 @@ class _Wait:
         if answer.get("expired"):
             raise Unanswered(name)
         if answer.get("answer") is None:
-            raise Damaged(f"{self._worker.answer(name)} holds no answer", hint="ask again, under another --id")
+            raise Damaged(
+                f"{self._worker.answer(name)} holds no answer",
+                hint=WithArguments("ask again, under another ", Argument("id")),
+            )
         return {"id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
 
     def _sleep(self, watch: Watch, now: float) -> None:

@@ -296,7 +296,9 @@ def _asker(root: Root, task: TaskDir | None, instance: str, name: str) -> Worker
     nearest = task.id if task is not None else chosen_task(root)
     if len(asked) > 1 and sum(worker.task.id == nearest for worker in asked) != 1:
         names = first_of([f"{worker.instance} of {worker.task.id}" for worker in asked])
-        raise UsageError(f"several have asked a question {name}: {names}", hint="say which: INSTANCE --task TASK")
+        raise UsageError(
+            f"several have asked a question {name}: {names}", hint=AtTerminal("say which: INSTANCE --task TASK")
+        )
     asked.sort(key=lambda worker: worker.task.id != nearest)
     return asked[0] if asked else _find_worker(root, task, instance)
 

@@ -20,7 +20,7 @@ from agentctl.domain.activity.row import REPORTED, Phase, Row, RowType
 from agentctl.domain.text.plaintext import whole
 from agentctl.domain.worker.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport, entry_of
 from agentctl.encoding import as_utf8
-from agentctl.errors import AtTerminal, Refused, StorageError, UsageError
+from agentctl.errors import Argument, AtTerminal, Refused, StorageError, UsageError, WithArguments
 from agentctl.lean import TYPE_CHECKING, Any, TypeVar
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
@@ -74,7 +74,10 @@ def _say(worker: WorkerDir, report: _R, content_of: Callable[[_R], _C]) -> _C:
     """Keep a report of the calling worker; if a sandbox prevents that, have the worker's driver keep it."""
     text = report.summary if isinstance(report, ResultReport) else report.text
     if len(text or "") > _LONGEST:
-        raise UsageError(f"a report is at most {_LONGEST} characters long", hint="more goes into a file: --file PATH")
+        raise UsageError(
+            f"a report is at most {_LONGEST} characters long",
+            hint=WithArguments("more goes into a file: ", Argument("file", "PATH")),
+        )
     if is_away(worker):
         _pass_to_node(worker, report)
         return content_of(report)
@@ -168,9 +171,11 @@ def _declared(path: Path) -> DeclaredFile:
     try:
         fd = open_plain(os.path.realpath(path))
     except OddFile as error:
-        raise UsageError(error.message, hint="give --file a plain file") from error
+        raise UsageError(error.message, hint=WithArguments("give ", Argument("file"), " a plain file")) from error
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UsageError(f"there is no file {path}", hint="give --file a file that exists") from error
+        raise UsageError(
+            f"there is no file {path}", hint=WithArguments("give ", Argument("file"), " a file that exists")
+        ) from error
     digest = hashlib.sha256()
     with open(fd, "rb") as file:
         while chunk := file.read(1 << 20):

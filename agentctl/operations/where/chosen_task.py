@@ -18,7 +18,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.seats import is_left, is_seat, own_seat
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import is_name
-from agentctl.errors import AgentctlError, AtTerminal, Damaged, Next, NotFound, Refused
+from agentctl.errors import AgentctlError, Argument, AtTerminal, Damaged, Next, NotFound, Refused, WithArguments
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import BY_SEAT
 from agentctl.supervision import failpoints
@@ -87,7 +87,8 @@ def none_chosen(root: Root) -> NotFound:
     choice, why = _foreign_choice(root), f"no task is chosen in {root.path}"
     if choice is None:
         return NotFound(why, hint=Next("name a task"))
-    return NotFound(why, hint=(_foreign(choice), _taking_over(root, choice), f"--task {choice.task_id} looks at it"))
+    looks = WithArguments(Argument("task", choice.task_id), " looks at it")
+    return NotFound(why, hint=(_foreign(choice), _taking_over(root, choice), looks))
 
 
 def write_choice(root: Root, task_id: str) -> None:

@@ -10,14 +10,14 @@ from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
 from agentctl.domain.names import check_name, first_of, is_name
-from agentctl.errors import AgentctlError, AtTerminal, Next, NotFound, Refused
+from agentctl.errors import AgentctlError, Argument, AtTerminal, Next, NotFound, Refused, WithArguments
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.where.chosen_task import ENVIRONMENT, OPTION, check_choice, none_chosen
 from agentctl.operations.where.names_in_log import accepted_in
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
 
 if TYPE_CHECKING:
-    from agentctl.errors import Step
+    from agentctl.errors import Hint, Step
 
 #: Of tasks that have a worker of a name that is not in the one that was meant.
 _MOST_NAMED = 3
@@ -47,7 +47,8 @@ def find_root(
             return Root(path)
         if not create:
             raise NotFound(
-                f"there is no {path}", hint=(Next("new", does="starts a task here"), "or choose another --root")
+                f"there is no {path}",
+                hint=(Next("new", does="starts a task here"), WithArguments("or choose another ", Argument("root"))),
             )
         make_folders(path / "tasks")
     elif not is_named:
@@ -119,7 +120,10 @@ def _outside(found: FilePath) -> RootAbove | None:
 
     return RootAbove(
         f"{found} lies above the repository {top}, so it is used only if you name it",
-        hint=(Next("new", does="starts a task here"), f"--root {shlex.quote(found)} names that one"),
+        hint=(
+            Next("new", does="starts a task here"),
+            WithArguments(Argument("root", shlex.quote(found)), " names that one"),
+        ),
     )
 
 
@@ -132,7 +136,9 @@ def working_folder() -> FilePath:
     try:
         return FilePath(os.getcwd())
     except FileNotFoundError:
-        raise NotFound("the working folder was removed", hint="cd to one that exists, or give --root") from None
+        raise NotFound(
+            "the working folder was removed", hint=WithArguments("cd to one that exists, or give ", Argument("root"))
+        ) from None
 
 
 def _nearest() -> FilePath | None:
@@ -148,13 +154,18 @@ def _refuse_link(path: FilePath) -> None:
     if os.path.islink(path):
         import shlex  # Only for a refusal.
 
-        raise Refused(f"{path} is a link: it is used only if you name it", hint=f"--root {shlex.quote(path)}")
+        raise Refused(
+            f"{path} is a link: it is used only if you name it", hint=WithArguments(Argument("root", shlex.quote(path)))
+        )
 
 
 def _refuse_others(path: FilePath) -> None:
     owner = os.stat(path).st_uid
     if owner != os.geteuid():
-        raise Refused(f"{path} belongs to somebody else (uid {owner})", hint="--force uses it all the same")
+        raise Refused(
+            f"{path} belongs to somebody else (uid {owner})",
+            hint=WithArguments(Argument("force"), " uses it all the same"),
+        )
 
 
 def _refuse_network(path: FilePath) -> None:
@@ -228,7 +239,7 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
     return worker
 
 
-def _hint(task: TaskDir, instance: str) -> str:
+def _hint(task: TaskDir, instance: str) -> Hint:
     """Return which other tasks of this person have a worker of that name, and which workers this one has."""
     from agentctl.operations.where.ownership import is_own  # Only for a refusal.
 
@@ -238,8 +249,9 @@ def _hint(task: TaskDir, instance: str) -> str:
     if not found:
         return known
     if len(found) > 1:
-        return f"{instance} is in tasks {first_of(found, _MOST_NAMED)}: --task TASK says which; {known}"
-    return f"{instance} is in task {found[0]}: --task {found[0]}; {known}"
+        tasks = f"{instance} is in tasks {first_of(found, _MOST_NAMED)}: "
+        return (WithArguments(tasks, Argument("task", "TASK"), " says which"), known)
+    return (WithArguments(f"{instance} is in task {found[0]}: ", Argument("task", found[0])), known)
 
 
 def _refuse_observed(task: TaskDir, instance: str) -> None:

@@ -27,7 +27,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, names_in
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import is_name
-from agentctl.errors import Damaged, Refused
+from agentctl.errors import Argument, Damaged, Refused, WithArguments
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.chosen_task import choose_none_of
 from agentctl.operations.where.ownership import is_own, note_own_again, was_own_at
@@ -211,5 +211,5 @@ def check_was_own(root: Root, task: TaskDir) -> None:
     if not was_own_at(root.task(task.id), task):
         raise Refused(
             f"{task.path} was not made here by you, or was moved: it can only be looked at",
-            hint="look at it with --root, or move it by hand",
+            hint=WithArguments("look at it with ", Argument("root"), ", or move it by hand"),
         )

@@ -10,7 +10,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TreeDir, WorkerDir
-from agentctl.errors import Refused
+from agentctl.errors import Argument, Refused, WithArguments
 from agentctl.operations.where.calling import Caller
 from agentctl.supervision.dispatch.slots import held_places
 
@@ -22,7 +22,9 @@ def refuse_in_sandbox(tree: TreeDir, parent: Caller | None) -> None:
     if _is_other(worker, here) or processes.is_in_sandbox() or any(_is_other(shim, here) for shim in _live_shims(tree)):
         raise Refused(
             "this process runs in a pid namespace of its own (a sandbox?): workers started here would die with it",
-            hint="spawn from outside of the sandbox, or keep the tasks of this one apart: --root FOLDER",
+            hint=WithArguments(
+                "spawn from outside of the sandbox, or keep the tasks of this one apart: ", Argument("root", "FOLDER")
+            ),
         )
 
 

@@ -12,9 +12,12 @@ import os
 from agentctl.adapters.accepted import acceptance_of
 from agentctl.adapters.mounts import Mount
 from agentctl.adapters.paths import FilePath
-from agentctl.errors import AtTerminal, Refused
+from agentctl.errors import Argument, AtTerminal, Refused, WithArguments
 
-_OTHERWISE = "choose a local --root; --force uses it all the same"
+_OTHERWISE = (
+    WithArguments("choose a local ", Argument("root")),
+    WithArguments(Argument("force"), " uses it all the same"),
+)
 
 
 def check_accepted(path: FilePath, mount: Mount) -> None:
@@ -25,7 +28,7 @@ def check_accepted(path: FilePath, mount: Mount) -> None:
             f"{path} lies on a network file system ({mount.kind}): its locks and appends cannot be trusted",
             hint=(
                 AtTerminal("for workers on a cluster, agentctl doctor --runner slurm tests and accepts it"),
-                _OTHERWISE,
+                *_OTHERWISE,
             ),
         )
     runner = accepted.runner or "slurm"
@@ -33,7 +36,7 @@ def check_accepted(path: FilePath, mount: Mount) -> None:
         raise Refused(
             f"{path} was accepted while it lay on another file system ({accepted.file_system}); now it lies on"
             f" {mount.identity}",
-            hint=(AtTerminal(f"agentctl doctor --runner {runner} tests it again"), _OTHERWISE),
+            hint=(AtTerminal(f"agentctl doctor --runner {runner} tests it again"), *_OTHERWISE),
         )
     if not accepted.is_of_this_machine:
         raise Refused(

@@ -20,7 +20,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.text.containment import lies_in
-from agentctl.errors import AgentctlError, Next, Refused
+from agentctl.errors import AgentctlError, Argument, Next, Refused, WithArguments
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import Caller
 from agentctl.supervision.worktree.record import known_record, read_record, write_record
@@ -65,8 +65,10 @@ def find_origin(cwd: str) -> WorktreeOrigin:
             ) from error
         raise Refused(
             f"no worktree: {cwd} is not in a git repository: {error.message}",
-            hint=f"git -C {shlex.quote(cwd)} init makes a repository;"
-            " without --worktree the worker runs in the folder itself",
+            hint=(
+                f"git -C {shlex.quote(cwd)} init makes a repository",
+                WithArguments("without ", Argument("worktree"), " the worker runs in the folder itself"),
+            ),
         ) from error
     if is_inside != "true":
         raise Refused(f"no worktree: {cwd} is not in a working tree of its repository", hint=Next("another folder"))

@@ -17,7 +17,7 @@ from agentctl.adapters.taskyaml.cache import cached, known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
-from agentctl.errors import Next, NoFreeSlot, StorageError
+from agentctl.errors import Argument, Next, NoFreeSlot, StorageError, WithArguments
 from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.account.waiters import HeldInTree
 from agentctl.supervision.dispatch.ahead_places import ahead_place
@@ -217,7 +217,10 @@ def check_free(task: TaskDir, parent: WorkerDir | None, wanted: int, cap: int) -
 
 def _ways_on(tree: TreeDir, parent: WorkerDir | None) -> tuple[Step, ...]:
     """Return how to start it all the same; a person, where waiting is not the default, also how to make it that."""
-    now = ("--queue waits for a free one", Next("wait for any", does="waits for the next to end"))
+    now = (
+        WithArguments(Argument("queue"), " waits for a free one"),
+        Next("wait for any", does="waits for the next to end"),
+    )
     config = cached(tree)
     if parent is not None or (config is not None and config.queueing):
         return now
@@ -228,7 +231,7 @@ def _refuse_held(tree: TreeDir, hold: QueueHold | None) -> None:
     if hold is not None:
         raise NoFreeSlot(
             f"nothing is started: {hold.in_words(tree)}",
-            hint=("--queue puts it into the queue", hold.next_step()),
+            hint=(WithArguments(Argument("queue"), " puts it into the queue"), hold.next_step()),
         )
 
 

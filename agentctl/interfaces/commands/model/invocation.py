@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, NotFound, Refused, at_terminal
+from agentctl.errors import AtTerminal, ExitCode, NotFound, Refused, at_terminal
 from agentctl.interfaces.words.outline import warning
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.chosen_task import FOLDER, OPTION
@@ -172,7 +172,7 @@ class Invocation:
         if self.json or not (self.is_terminal("stdin") and self.is_terminal("stderr")):
             return
         if not self.is_confirmed(question):
-            raise Refused("nothing was changed", hint=f"--task {task.id} names it, and --yes asks nothing")
+            raise Refused("nothing was changed", hint=AtTerminal(f"--task {task.id} names it, and --yes asks nothing"))
 
     def typed_lines(self) -> TypedLines | None:
         """Return what a person types at the terminal while this goes on; None where nobody does, and with --json."""

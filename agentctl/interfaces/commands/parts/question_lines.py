@@ -92,8 +92,8 @@ def _rest(asked: OpenQuestion, host: str | None, root: str, *, is_raw: bool) -> 
     one, seen = asked.question, question_within(asked.question, EVERYTHING)
     program = _PROGRAM if host is None else f"agentctl --host {plain(host)}"
     if one.idle:
-        way = f"{program} send {asked.instance} --task {asked.task_id}{root} TEXT"
-        yield plain(f"    (it has answered, and is kept: {way}, or --close)")
+        line = f"{program} send {asked.instance} --task {asked.task_id}{root} TEXT"
+        yield plain(f"    (it has answered, and is kept: {line}, or --close)")
         return
     yield from _call_lines(one, is_raw=is_raw)
     if one.is_cut:

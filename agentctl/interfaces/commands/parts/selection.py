@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import UsageError
+from agentctl.errors import Argument, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import AGENTS, CHOICE, FLAG, TEXT, Parameter
 from agentctl.interfaces.words.filter_words import filter_words, has_words, texts_of
 from agentctl.lean import TYPE_CHECKING, NamedTuple, TypeVar
@@ -61,7 +61,22 @@ def workers_chosen(task: TaskDir, named: Sequence[str] | None, selection: Select
     is_selected = selection != Selection()
     if bool(named) == is_selected:
         said = "name the workers or select them, not both" if named else "no worker is named"
-        raise UsageError(said, hint="their names; or --failed, --status, --agent, --filter")
+        raise UsageError(
+            said,
+            hint=(
+                "their names",
+                WithArguments(
+                    "or ",
+                    Argument("failed"),
+                    ", ",
+                    Argument("status"),
+                    ", ",
+                    Argument("agent"),
+                    ", ",
+                    Argument("filter"),
+                ),
+            ),
+        )
     if named:
         return list(named)
     return [row["agentInstance"] for row in each_worker(task).rows if is_newest(row) and selection.has(row, task.id)]

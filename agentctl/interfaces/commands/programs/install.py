@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, Next, NotFound, Refused, UsageError
+from agentctl.errors import AtTerminal, ExitCode, Next, NotFound, Refused, UsageError
 from agentctl.interfaces.commands.model.command_model import CHOICE, FLAG, Carried, Command, Parameter, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_ROOT
@@ -55,7 +55,7 @@ def install(
             raise UsageError("boot takes one of --write and --undo", hint=Next("help", "install"))
         return _boot(call, write=write, undo=undo)
     if write:
-        raise UsageError("--write is for boot", hint="--yes makes the change without a question")
+        raise UsageError("--write is for boot", hint=AtTerminal("--yes makes the change without a question"))
     if not undo:
         check_mcp_library()
     folder = os.getcwd() if project else None
@@ -106,9 +106,11 @@ def _confirm(call: Invocation, changes: list[Change], *, yes: bool) -> None:
     if yes:
         return
     if not call.is_terminal("stdin"):
-        raise Refused("nothing was changed: there is nobody to ask", hint="--yes makes the change shown above")
+        raise Refused(
+            "nothing was changed: there is nobody to ask", hint=AtTerminal("--yes makes the change shown above")
+        )
     if not call.is_confirmed("Make this change?"):
-        raise Refused("nothing was changed", hint="--yes makes the change shown above")
+        raise Refused("nothing was changed", hint=AtTerminal("--yes makes the change shown above"))
 
 
 COMMANDS = (

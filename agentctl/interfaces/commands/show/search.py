@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 
 from agentctl.domain.text.textquery import WIDE, WIDTH, TextQuery
-from agentctl.errors import ExitCode, Next, NotFound, UsageError
+from agentctl.errors import Argument, ExitCode, Next, NotFound, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     FLAG,
@@ -49,7 +49,9 @@ def search(
     except ValueError as error:
         raise UsageError(f"cannot search for {' '.join(terms)!r}: {error}", hint=Next("help", "search")) from error
     if archived and call.task_named is not None:
-        raise UsageError("--archived searches all that was put away", hint="leave --task out")
+        raise UsageError(
+            "--archived searches all that was put away", hint=WithArguments("leave ", Argument("task"), " out")
+        )
     task = call.named_task()
     root, tasks = call.root(), None if task is None else [task]
     if archived:
@@ -61,7 +63,9 @@ def search(
     count = yield from _as_json(found.hits()) if call.json else _as_lines(call, found.hits(), most)
     call.warn(found.warnings)
     if not count:
-        raise NotFound("nothing was found", hint=None if logs else "--logs searches the raw output too")
+        raise NotFound(
+            "nothing was found", hint=None if logs else WithArguments(Argument("logs"), " searches the raw output too")
+        )
     return ExitCode.DONE
 
 

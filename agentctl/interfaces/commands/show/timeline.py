@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from agentctl.adapters.files import storage_errors, write_whole
 from agentctl.adapters.opening import kind_of
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import UsageError
+from agentctl.errors import AtTerminal, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     TASKS,
     TEXT,
@@ -47,7 +47,7 @@ def timeline(
     target = _target(call, svg, html)
     if named is not None:
         if call.task_named not in (None, named):
-            raise UsageError("two tasks are named", hint="leave out --task")
+            raise UsageError("two tasks are named", hint=AtTerminal("leave out --task"))
         call.task_named = named
     found = read_timeline(call.task_to_show())
     if target is None:
@@ -63,7 +63,9 @@ def _target(call: Invocation, svg: str | None, html: str | None) -> str | None:
         raise UsageError("--svg and --html exclude each other", hint="call it twice")
     target = html if svg is None else svg
     if target == _STDOUT and call.json:
-        raise UsageError("stdout cannot be both a picture and JSON", hint="give a FILE, or leave out --json")
+        raise UsageError(
+            "stdout cannot be both a picture and JSON", hint=AtTerminal("give a FILE, or leave out --json")
+        )
     return target
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import AtTerminal, StorageError, UsageError
+from agentctl.errors import Argument, AtTerminal, StorageError, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     EXPANDED,
     FLAG,
@@ -58,7 +58,10 @@ def tree(
     wanted = None if expand and ALL in expand else expand or ()
     if recursive:
         if follow or instance:
-            raise UsageError("--recursive shows all tasks once", hint="leave out the instance and --follow")
+            raise UsageError(
+                "--recursive shows all tasks once",
+                hint=WithArguments("leave out the instance and ", Argument("follow")),
+            )
         return (yield from _show_all(call, task, wanted))
     found = Tree(task, instance=instance, expand=wanted)
     if follow:

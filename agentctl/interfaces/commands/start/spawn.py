@@ -128,7 +128,7 @@ def _check_each(each: str, command: list[str] | None, prompt: str | None) -> Non
             hint="""add -- CMD {}; for a line of a shell: -- sh -c 'wc -l "$1"' sh {}""",
         )
     if each == prompt == _STDIN:
-        raise UsageError("stdin cannot be both the lines and the prompt", hint="give --each a FILE")
+        raise UsageError("stdin cannot be both the lines and the prompt", hint=AtTerminal("give --each a FILE"))
 
 
 @contextlib.contextmanager

@@ -119,7 +119,7 @@ def _seconds(text: str) -> int:
 
 def _ask(call: Invocation, names: Sequence[str], question: str, *, yes: bool) -> None:
     if not yes and call.is_terminal("stdin") and not call.is_confirmed(f"{question}{first_of(names, _MOST_SHOWN)}?"):
-        raise Refused("nothing was changed", hint="--yes does not ask")
+        raise Refused("nothing was changed", hint=AtTerminal("--yes does not ask"))
 
 
 def _forget(root: Root, deleted: Sequence[Archived]) -> None:

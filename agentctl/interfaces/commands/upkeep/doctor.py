@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import AgentctlError, ExitCode, UsageError
+from agentctl.errors import AgentctlError, AtTerminal, ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     ACCOUNTS,
     ENGINES,
@@ -63,7 +63,7 @@ def doctor(
     given = {"partition": partition, "args": runner_arg, "network": network, "limit_s": timeout_seconds}
     test = {name: value for name, value in given.items() if value is not None}
     if runner is None and test:
-        raise UsageError("these options are for a test of nodes", hint="add --runner slurm")
+        raise UsageError("these options are for a test of nodes", hint=AtTerminal("add --runner slurm"))
     if runner is not None:
         found = _nodes(call, {**test, "runner": runner, "fix": fix})
         return _shown(call, found, [*found, conclusion_on(found)])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import WorkerId, first_of
 from agentctl.domain.states import TERMINAL
-from agentctl.errors import ExitCode, Refused, UsageError
+from agentctl.errors import AtTerminal, ExitCode, Refused, UsageError
 from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, WORKS, Command, Parameter, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES
@@ -50,7 +50,7 @@ def rm(
     is_selected = ended or selection != Selection()
     if bool(instances) == is_selected:
         said = "name the workers or select them, not both" if instances else "no worker is named"
-        raise UsageError(said, hint="their names; or --ended, --failed, --status, --agent, --filter")
+        raise UsageError(said, hint=("their names", AtTerminal("or --ended, --failed, --status, --agent, --filter")))
     named = list(instances or _works_selected(task, selection, ended=ended))
     if not named:
         return _shown(RemovedAll(task, [], [], {}), nothing=f"nothing to remove: {NOBODY}")
@@ -76,7 +76,7 @@ def _ask(call: Invocation, plan: RemovalPlan) -> None:
         call.note_all(left_out_lines(plan.left_out))
     count = len(plan.workers)
     if not call.is_confirmed(f"Remove {count} worker{'' if count == 1 else 's'} for good?"):
-        raise Refused("nothing was removed", hint="--yes removes what is shown above")
+        raise Refused("nothing was removed", hint=AtTerminal("--yes removes what is shown above"))
 
 
 def _shown(done: RemovedAll, nothing: str | None = None) -> Shown[RemovedWorkers]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import EndStatus
-from agentctl.errors import ExitCode, Next, UsageError
+from agentctl.errors import AtTerminal, ExitCode, Next, UsageError
 from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, Command, Parameter, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES, TIMEOUT
@@ -58,7 +58,7 @@ def wait(
     if is_all:
         return wait_all_command(call, timeout_seconds=timeout_seconds)
     if not instances:
-        raise UsageError("no worker is named", hint="its name; or --all or --any of the task")
+        raise UsageError("no worker is named", hint=("its name", AtTerminal("or --all or --any of the task")))
     return reporting_the_stop(call, _wait(call, instances, timeout_seconds))
 
 

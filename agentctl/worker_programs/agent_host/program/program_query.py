@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
-from agentctl.errors import Refused
+from agentctl.errors import Argument, Refused, WithArguments
 from agentctl.worker_programs.agent_host.program.program_environ import program_environ
 
 #: How long the program may take to print it.
@@ -81,5 +81,7 @@ def own_settings(query: Query) -> Mapping[str, Any]:
         found = None
     if not isinstance(found, dict):
         what = f"{' '.join(query.argv)} printed no settings: what they deny would not be denied"
-        raise Refused(what, hint="`--permissions own` starts it as your settings of it say")
+        raise Refused(
+            what, hint=WithArguments("`", Argument("permissions", "own"), "` starts it as your settings of it say")
+        )
     return found
