@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.agent_steps import agent, blocked, ends
-from tests.page.seen import group, question, row, says, settled, tree_item, unfold
+from tests.page.seen import group, question, row, said, says, settled, tree_item, unfold
 from tests.page.visiting import PHONE, Visit
 from tests.steps import Task, spawn, statuses
 from tests.support import alike, run, wait_until, worker
@@ -144,6 +145,22 @@ def test_what_was_refused_is_told_by_name_with_the_reason(task: Task, visit: Vis
     expect(dialog(page).get_by_role("heading")).to_have_text("Continue 2 marked workers?")
     page.keyboard.press("Enter")
     says(page, "a, c continued.")
+
+
+def test_what_was_refused_leads_to_its_next_step(task: Task, visit: Visit, tmp_path: Path) -> None:
+    """It was tried again elsewhere while the question was there."""
+    once = f"test -e {tmp_path}/once && exec sleep 600; touch {tmp_path}/once; exit 1"
+    spawn(["sh", "-c", once], "--wait", name="a", check=False)
+    at_work(task, "b")
+    page = visit.open()
+    expect(row(page, "a")).to_be_visible()
+    page.keyboard.press("M")
+    page.get_by_role("button", name="Try again…").click()
+    run("retry", "a")
+    task.has("agent.started", "a-2")
+    dialog(page).get_by_role("button", name="Try again").click()
+    link = said(page).get_by_role("listitem").get_by_role("link", name="Details of a-2")
+    expect(link).to_have_attribute("href", "/tasks/t1/workers/a-2/details")
 
 
 def test_a_message_goes_to_all_and_continues_who_has_ended(task: Task, visit: Visit) -> None:

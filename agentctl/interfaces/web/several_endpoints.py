@@ -13,7 +13,7 @@ from typing import Any
 
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import WorkerId
-from agentctl.errors import AgentctlError, Conflict, Refused, steps_in_words
+from agentctl.errors import AgentctlError, Conflict, Next, Refused, steps_in_words
 from agentctl.interfaces.web.endpoint import BODY, NAME, CheckedRequest, Endpoint, Input, JsonAnswer
 from agentctl.interfaces.web.next_requests import words_over_http
 from agentctl.interfaces.web.problems import error_and_steps, is_foreseen, step_documents
@@ -237,7 +237,8 @@ def _retry(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], key: str | N
             _started(asked, one, made[work])
         else:
             newest = tries.newest(work)
-            asked.refused(one, Refused(f"{one.instance} is an earlier try: the newest one of {work} is {newest}"))
+            why = f"{one.instance} is an earlier try: the newest one of {work} is {newest}"
+            asked.refused(one, Refused(why, hint=Next("show", newest)))
 
 
 def _started(asked: AskedWorkers, one: WorkerId, made: Spawned) -> None:

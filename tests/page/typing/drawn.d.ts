@@ -12,7 +12,7 @@ type On<E extends globalThis.Event = globalThis.Event, T extends Element = HTMLI
 /** What is known of a refusal: of one by the server, by the network, or of a form. */
 interface Refused {
   message: string; hint?: string; status?: number; field?: string; name?: string;
-  done?: Sent.DoneBefore; link?: { href: string; text: string };
+  done?: Sent.DoneBefore; links?: { href: string; text: string }[];
 }
 
 /** The sign of a state: the glyph, the class that has its colour, and what it means. */

@@ -220,7 +220,7 @@ export async function resumeWith(task, instance, prompt, key) {
   const { data } = await post(workerPath(task, instance, 'resume'), { prompt, queue: true, key });
   const [made] = listed(data);
   const name = made?.agentInstance ?? instance;
-  say(`${instance} is continued${name === instance ? '' : ` as ${name}`}${made?.message ? `: ${made.message}` : '.'}`, { link: linkTo(made?.taskId ?? task, name) });
+  say(`${instance} is continued${name === instance ? '' : ` as ${name}`}${made?.message ? `: ${made.message}` : '.'}`, { links: [linkTo(made?.taskId ?? task, name)] });
   return name;
 }
 
@@ -263,7 +263,7 @@ export const retryWorker = (task, instance) => {
       const [made] = listed(data);
       const name = made?.agentInstance ?? instance;
       const done = made?.reused ? `${name} was started before` : `Started ${name}`;
-      say(`${done}${made?.message ? `: ${made.message}` : '.'}`, { link: linkTo(made?.taskId ?? task, name) });
+      say(`${done}${made?.message ? `: ${made.message}` : '.'}`, { links: [linkTo(made?.taskId ?? task, name)] });
     },
   });
 };

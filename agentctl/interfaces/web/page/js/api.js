@@ -3,7 +3,7 @@ import { pageFetch } from './asked_ahead.js';
 import { attempt } from './outstanding.js';
 import { leave, LetOut } from './session.js';
 import { IS_RUNNING, PRINTS_LINK } from './text/at_terminal.js';
-import { stepInWords } from './text/next_steps.js';
+import { stepsInWords } from './text/next_steps.js';
 
 const BASE = '/api/v1';
 /** So long a request waits for its answer; the stream alone has none. */
@@ -21,9 +21,9 @@ class Refusal extends Error {
   constructor(status, problem, path = '') {
     super(problem.detail || problem.title || `the server answered ${status}`);
     this.status = status;
-    const { text, link } = stepInWords(problem, path);
+    const { text, links } = stepsInWords(problem, path);
     this.hint = text;
-    this.link = link;
+    this.links = links;
     this.reason = problem.name ?? '';
     this.done = problem.done;
   }

@@ -100,7 +100,7 @@ export function Dispatch({ close, task: first }) {
         set('task', task);
       }
       const { data } = await workerOnce.run((key) => post(`/tasks/${segments(task)}/spawn`, { ...order, key }));
-      say(`${data.agentInstance} ${data.reused ? 'was started before, and ' : ''}is ${data.status}${data.message ? `: ${data.message}` : ''}`, { link: { href: workerHref(data.taskId ?? task, data.agentInstance), text: `Open ${data.agentInstance}` } });
+      say(`${data.agentInstance} ${data.reused ? 'was started before, and ' : ''}is ${data.status}${data.message ? `: ${data.message}` : ''}`, { links: [{ href: workerHref(data.taskId ?? task, data.agentInstance), text: `Open ${data.agentInstance}` }] });
       keep(DRAFT, { ...EMPTY, what: form.what, task, folder: form.folder });
       close();
     } catch (refusal) {

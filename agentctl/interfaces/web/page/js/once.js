@@ -5,6 +5,8 @@ import { useRef } from './dom.js';
 import { keep, kept } from './kept.js';
 import { workerHref } from './router.js';
 
+/** @import { Link } from './text/next_steps.js' */
+
 /** @returns {string} */
 function newKey() {
   // `randomUUID` is there over https and at this machine alone.
@@ -25,14 +27,14 @@ export function digestOf(texts) {
  * What is told where a key has done another request: the first one, whose answer was lost, before what was typed was
  * changed.
  * @param {string} what
- * @param {Refused['link']} [link]
+ * @param {Link} [link]
  * @returns {Refused}
  */
 export const doneBefore = (what, link = undefined) => ({
   message: `${what} Its answer was lost, and you have changed something since: that has not been done.`,
   hint: 'Press the button again to do this one, too.',
   status: 409,
-  link,
+  links: link ? [link] : [],
 });
 
 /**

@@ -45,6 +45,12 @@ function Growing({ worker }) {
 }
 
 /**
+ * Where the next steps are taken.
+ * @param {{ links: { href: string, text: string }[] }} props
+ */
+export const Links = ({ links }) => links.map(({ href, text }, at) => html`${at ? ', ' : ''}<a key=${href} href=${href}><${Foreign} text=${text} /></a>`);
+
+/**
  * What was refused, where it was asked for.
  * @param {{ error: Refused | null, id?: string }} props
  */
@@ -53,7 +59,7 @@ export function Problem({ error, id = undefined }) {
   return html`<div class="problem" role="alert" id=${id}>
     <p><span aria-hidden="true">✗ </span><${Foreign} text=${error.message} /></p>
     ${error.hint && html`<p class="hint"><${Foreign} text=${error.hint} /></p>`}
-    ${error.link && html`<p class="hint"><a href=${error.link.href}><${Foreign} text=${error.link.text} /></a></p>`}
+    ${error.links?.length ? html`<p class="hint"><${Links} links=${error.links} /></p>` : ''}
   </div>`;
 }
 

@@ -190,7 +190,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
       if (isLost) lostAnswers.set(key, answer);
       // A card that nobody sees, or that is about to go, tells nothing.
       const isOpen = fleet.workers.get(workerKey)?.questions?.some((one) => one.id === question.id);
-      if (refusal.status === 409 || !isOpen || !root.current || !isOnScreen.current) say(`${isLost ? `It is not known whether ${instance} was answered` : 'Not answered'}: ${refusal.message}`, { isError: true, hint: refusal.hint });
+      if (refusal.status === 409 || !isOpen || !root.current || !isOnScreen.current) say(`${isLost ? `It is not known whether ${instance} was answered` : 'Not answered'}: ${refusal.message}`, { isError: true, hint: refusal.hint, links: refusal.links });
       if (isLost && !isOpen) setTimeout(() => tellWho(key), 400);
       setError(refusal);
       setBusy(false);

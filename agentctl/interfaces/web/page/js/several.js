@@ -8,7 +8,7 @@ import { areMarked, marks, unmarkAll, whyHidden } from './marking.js';
 import { digestOf, doneBefore } from './once.js';
 import { copyText, Foreign } from './pieces.js';
 import { fleet, isLive, partsOf, say, useTopics } from './store.js';
-import { stepInWords } from './text/next_steps.js';
+import { stepsInWords } from './text/next_steps.js';
 import { counted } from './words.js';
 
 /**
@@ -148,11 +148,11 @@ function tell(action, { workers, below }, namesOf) {
   ];
   const list = [...workers, ...below].flatMap((one) => {
     const alive = (one.survivors ?? []).map(({ pid, command }) => `${pid} ${command ?? ''}`.trim()).join(', ');
-    const { text: hint } = stepInWords(one, `/tasks/${one.taskId}`);
+    const { text: hint, links } = stepsInWords(one, `/tasks/${one.taskId}`);
     const detail = hint ? `${one.detail} (${hint})` : one.detail;
     const said = [one.startedAs && `${nameOf(one)} ${action.as} ${one.startedAs}`, detail, alive && `alive: ${alive}`];
     const text = said.filter(Boolean).join('; ');
-    return text ? [text.startsWith(`${nameOf(one)} `) ? text : `${nameOf(one)}: ${text}`] : [];
+    return text ? [{ text: text.startsWith(`${nameOf(one)} `) ? text : `${nameOf(one)}: ${text}`, links }] : [];
   });
   say(parts.filter(Boolean).join(' '), { isError: refused > 0, list });
 }

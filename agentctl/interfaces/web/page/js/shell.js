@@ -8,7 +8,7 @@ import { useKeys } from './keys.js';
 import { Outstanding } from './outstanding.js';
 import { areMarked, MarkedCount, unmarkAll } from './marking.js';
 import { NeedsView } from './needs_view.js';
-import { Foreign } from './pieces.js';
+import { Foreign, Links } from './pieces.js';
 import { oneLine } from './safe_text.js';
 import { isList } from './places.js';
 import { back, go, route, setQuery } from './router.js';
@@ -172,8 +172,8 @@ function Said() {
   useTopics('said');
   return html`<div class="said"><${Outstanding} />
     <div role="status" aria-live="polite">${said.lines.map((line) => html`<div key=${line.id} class=${`line${line.isError ? ' error' : ''}`}>
-      <p><${Foreign} text=${line.text} />${line.hint && html` <span class="hint"><${Foreign} text=${line.hint} /></span>`}${line.link && html` <a href=${line.link.href}><${Foreign} text=${line.link.text} /></a>`}</p>
-      ${line.list?.length ? html`<ul tabindex="0" aria-label="What became of each">${line.list.map((one) => html`<li key=${one}><${Foreign} text=${one} /></li>`)}</ul>` : ''}
+      <p><${Foreign} text=${line.text} />${line.hint && html` <span class="hint"><${Foreign} text=${line.hint} /></span>`}${line.links?.length ? html` <${Links} links=${line.links} />` : ''}</p>
+      ${line.list?.length ? html`<ul tabindex="0" aria-label="What became of each">${line.list.map((one) => html`<li key=${one.text}><${Foreign} text=${one.text} />${one.links.length ? html` <${Links} links=${one.links} />` : ''}</li>`)}</ul>` : ''}
       <button type="button" class="icon-button" aria-label="Dismiss" onClick=${() => unsay(line.id)}>×</button></div>`)}</div>
   </div>`;
 }

@@ -31,7 +31,9 @@ export const about = { version: '', root: '', readOnly: false, isKnown: false };
  * @type {{ recent: Sent.Event[], count: number, lastSeq: Map<string, number>, epoch: number }}
  */
 export const events = { recent: [], count: 0, lastSeq: new Map(), epoch: 0 };
-/** @typedef {{ isError?: boolean, hint?: string, link?: { href: string, text: string }, list?: string[] }} More */
+/** @import { Link } from './text/next_steps.js' */
+/** @typedef {{ text: string, links: Link[] }} Line */
+/** @typedef {{ isError?: boolean, hint?: string, links?: Link[], list?: Line[] }} More */
 
 /**
  * What a person is told, the newest last.
@@ -327,5 +329,5 @@ export function unsay(id) {
 
 /** @param {Refused} error */
 export function sayRefusal(error, doing = '') {
-  say(`${doing ? `${doing}: ` : ''}${error.message}`, { isError: true, hint: error.hint, link: error.link });
+  say(`${doing ? `${doing}: ` : ''}${error.message}`, { isError: true, hint: error.hint, links: error.links });
 }

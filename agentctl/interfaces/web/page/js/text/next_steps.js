@@ -83,16 +83,18 @@ export const STEPS = {
  * The next steps of a problem: what the page has for those that it knows, and the words of the others.
  * @param {{ hint?: string | null, steps?: Step[] }} problem
  * @param {string} path what was asked for, below /api/v1
- * @returns {{ text: string, link?: Link }} the first link: others are said
+ * @returns {{ text: string, links: Link[] }} a link for each step that has a place on the page
  */
-export function stepInWords({ hint, steps }, path = '') {
-  if (!steps) return { text: hint ?? '' };
+export function stepsInWords({ hint, steps }, path = '') {
+  if (!steps) return { text: hint ?? '', links: [] };
   const [, task] = path.match(/^\/tasks\/([^/]+)/) ?? [];
   const here = task ? decodeURIComponent(task) : '';
   const found = steps.map((one) => (
     one.step ? STEPS[one.step]?.(one.task || here, one.of) ?? {} : { text: one.words }
   ));
-  const link = found.find((one) => one.link)?.link;
-  const others = found.map((one) => one.text ?? (one.link === link ? '' : one.link?.text));
-  return { text: others.filter(Boolean).join('; '), link };
+  const text = found.map((one) => one.text).filter(Boolean).join('; ');
+  /** @type {Map<string, Link>} */
+  const links = new Map(); // Two steps may lead to the same place.
+  for (const { link } of found) if (link && !links.has(link.href)) links.set(link.href, link);
+  return { text, links: [...links.values()] };
 }
