@@ -56,6 +56,16 @@ def test_a_cancel_goes_down_into_another_root_and_back(here: Task, there: Task, 
     assert ends == sorted(ends)
 
 
+def test_a_step_about_a_worker_of_another_root_names_that_root(here: Task, there: Task) -> None:
+    """Both tasks have the same id, and both workers the same name."""
+    root = there.path.parent.parent
+    waits = f"{AGENTCTL} wait a --task t1 --root {root}"
+    spawn(["sh", "-c", f"{starts(there, 'a', 'exit 3')}; {waits}; exit 1"], "--wait", name="a", check=False)
+    steps = [one["step"] for one in run("why", "a", "--json").json["waysOut"] if one["step"]["verb"] == "logs"]
+    roots = {one.get("root") for one in steps}
+    assert roots == {None, str(root)}, steps
+
+
 @pytest.mark.parametrize("policy", ["wait", *alike("cancel", "leave")])
 def test_children_in_another_root_outlive_their_parent_as_the_task_says(
     here: Task, there: Task, hold: str, tmp_path: Path, policy: str

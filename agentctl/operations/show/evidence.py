@@ -80,6 +80,8 @@ class TypedCommand(NamedTuple):
     line: str
     task_id: str = ""
     words: Sequence[str] = ()
+    #: That of the task, where it is another one than that of the worker that is explained.
+    root: str = ""
 
     def step(self) -> StepRow | None:
         """Return what it does to which workers; None of what only a person can do in a terminal."""
@@ -90,6 +92,8 @@ class TypedCommand(NamedTuple):
         step: StepRow = {"verb": verb, "taskId": self.task_id, "workers": rest[: is_option.index(True)][: _STEPS[verb]]}
         if "--id" in rest:
             step["question"] = rest[rest.index("--id") + 1]
+        if self.root:
+            step["root"] = self.root
         return step
 
 
@@ -100,9 +104,12 @@ _STEPS: Mapping[str, int | None] = {
 }  # fmt: skip
 
 
-def typed(task: TaskDir, *words: str) -> TypedCommand:
-    """Return the command line about a task."""
-    return TypedCommand(command_line(task, *words), task.id, words)
+def typed(task: TaskDir, *words: str, seen_from: TaskDir) -> TypedCommand:
+    """Return the command line about a task, which may be in another root than the one that it is seen from."""
+    root = task.root.path
+    return TypedCommand(
+        command_line(task, *words), task.id, words, "" if root == seen_from.root.path else os.fspath(root)
+    )
 
 
 class WayOut(NamedTuple):

@@ -53,10 +53,10 @@ def failures_behind(facts: WorkerFacts) -> Part:
 
 
 def _told(facts: WorkerFacts) -> Part:
-    found = list(_found(facts))
+    found, here = list(_found(facts)), facts.worker_dir.task
     workers = [one.worker for one in found]
-    return [_statement(one, facts.worker_dir.task) for one in found], [
-        WayOut(f"all that {worker_name(one, facts.worker_dir.task)} wrote", typed(one.task, "logs", one.instance))
+    return [_statement(one, here) for one in found], [
+        WayOut(f"all that {worker_name(one, here)} wrote", typed(one.task, "logs", one.instance, seen_from=here))
         for one in workers
     ]
 

@@ -204,7 +204,7 @@ def _asked_below(facts: WorkerFacts) -> Part:
         file = task.worker(asked.instance).question(asked.id)
         text = f"Below it, {asked.instance} asks, and waits for the answer to {asked.id}: {shown(asked.text)}"
         statements.append(Statement(text, [file_says(file, evidence_fields(read_known(file), "kind", "askedAt"))]))
-        command = typed(task, "answer", asked.instance, "--id", asked.id, "ANSWER")
+        command = typed(task, "answer", asked.instance, "--id", asked.id, "ANSWER", seen_from=task)
         ways.append(WayOut(f"an answer to {asked.id} of {asked.instance} ({asked.answers})", command))
     return statements, ways
 
@@ -223,7 +223,11 @@ def _children(facts: WorkerFacts) -> Part:
         states = [*facts.event(ev.AWAITING_CHILDREN, "children"), *states]
     else:
         text = f"Workers that it started are alive: {', '.join(names)}."
-    ways = [WayOut(f"the end of {child.instance}", typed(child.task, "why", child.instance)) for child in children[:3]]
+    here = facts.worker_dir.task
+    ways = [
+        WayOut(f"the end of {child.instance}", typed(child.task, "why", child.instance, seen_from=here))
+        for child in children[:3]
+    ]
     return [Statement(text, states)], ways if facts.view.awaits_children else []
 
 

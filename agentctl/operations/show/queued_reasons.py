@@ -160,7 +160,7 @@ def _hold(waiting: _Waiting) -> Part:
     name = [] if hold.instance is None else [hold.instance]
     where = TaskDir(hold.task_id) if hold.task_id.startswith("/") else tree.sibling(hold.task_id)
     evidence = [file_says(tree.held, f"names {'/'.join([hold.task_id, *name])}, by {hold.by}")]
-    return [Statement(text, evidence)], [WayOut("to let it go", typed(where, "unpause", *name))]
+    return [Statement(text, evidence)], [WayOut("to let it go", typed(where, "unpause", *name, seen_from=tree))]
 
 
 def _account(waiting: _Waiting) -> Part:

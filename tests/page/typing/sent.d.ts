@@ -245,7 +245,7 @@ declare namespace Sent {
     worktree?: Worktree | null;
   }
   /** A next step as a value: what is done to which workers of a task; to all of them where none is named. */
-  interface Step { verb: string; taskId: string; workers: string[]; question?: string }
+  interface Step { verb: string; taskId: string; workers: string[]; question?: string; root?: string }
   interface WayOut { text: string; command?: string | null; step?: Step | null }
   interface Why {
     status: string;

@@ -31,6 +31,7 @@ test('a command is shown where the page has nothing, but never a wait for the wo
   const typed = (one) => isToBeTyped({ text: '', command: 'agentctl …', step: one }, inPage(one, here));
   assert.equal(typed(null), true);
   assert.equal(typed(step('constructor')), true);
+  assert.equal(typed(step('why', { root: '/elsewhere/.agentctl' })), true);
   assert.equal(typed(step('wait')), false);
   assert.equal(typed(step('cancel')), false);
   assert.equal(isToBeTyped({ text: 'by itself', command: null, step: null }, null), false);

@@ -206,6 +206,8 @@ class StepRow(TypedDict):
     workers: list[str]
     #: Of `answer`.
     question: NotRequired[str]
+    #: The root of the task, where it is another one than that of the worker that is explained.
+    root: NotRequired[str]
 
 
 class WayOutRow(TypedDict):

@@ -26,7 +26,7 @@ const DEEDS = new Map([
  * @returns {Look | Deed | null}
  */
 export function inPage(step, here) {
-  if (!step) return null;
+  if (!step || step.root) return null; // Another root has a server of its own.
   const { verb, taskId: task, workers } = step;
   const [instance = ''] = workers;
   const isHere = task === here.task && instance === here.instance;
