@@ -277,9 +277,13 @@ def _schema(parameter: Parameter, where: str, *, waits: bool) -> dict[str, Any]:
     else:
         one = {"type": "string", "maxLength": _LONGEST if where == BODY else _LONGEST_OF_QUERY}
     if kind == TEXTS:
-        most = _MOST if where == BODY else _MOST_OF_QUERY
-        return {"type": "array", "items": one, "maxItems": most, **({"minItems": 1} if parameter.is_required else {})}
+        many = {"type": "array", "items": one, "maxItems": _MOST if where == BODY else _MOST_OF_QUERY}
+        return {**many, "items": {**one, "pattern": _SAYS}, "minItems": 1} if parameter.is_required else many
     return one
+
+
+#: A text that is needed is more than blanks.
+_SAYS = r"\S"
 
 
 #: Larger numbers, longer texts and lists than these are refused before a command sees them.
