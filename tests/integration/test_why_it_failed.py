@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -35,6 +36,7 @@ def test_it_stands_in_its_row_and_in_each_line_about_its_end(failed: Task) -> No
 
     assert row("licences")["lastLine"] == REASON
     assert run("list").out.split("\t")[4] == REASON
+    assert re.search(rf"^  licences  failed \(exit_code 1\)  \S+  {REASON}  sh -c ", run("tree").out, re.MULTILINE)
     assert run("wait", "licences", check=False).out == f"{told}\n"
     assert run("wait", "licences", "--json", check=False).json["lastLine"] == REASON
     assert run("wait-any").out == f"{told}\n"

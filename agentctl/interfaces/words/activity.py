@@ -15,7 +15,7 @@ from agentctl.domain.markdown.markdown_words import words_of_markdown
 from agentctl.domain.text.plaintext import plain, shortened, whole
 from agentctl.domain.worker.ends import end_in_words
 from agentctl.interfaces.words.value_words import NOTHING, duration, short_number, shown_json
-from agentctl.interfaces.words.worker import agent_with_policy, elapsed, full_standing, progress_words
+from agentctl.interfaces.words.worker import agent_with_policy, elapsed, full_standing, progress_words, said_words
 from agentctl.operations.show.tree_view import WorkerTree
 
 _LONGEST = 100
@@ -52,7 +52,7 @@ def tree_lines(tree: WorkerTree) -> Iterator[str]:
 
 
 def worker_line(tree: WorkerTree) -> str:
-    """Return the line of a worker: name, kind, status, time, what it did or runs."""
+    """Return the line of a worker: name, kind, status, time, what it says, what it did or runs."""
     row, own = tree.row, tree.nodes[0]
     status = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
     unusual = None if row["reason"] else full_standing(row)
@@ -63,7 +63,7 @@ def worker_line(tree: WorkerTree) -> str:
         status,
         unusual and plain(unusual),
         _known(duration(elapsed(row))),
-        progress_words(row["progress"]) and plain(progress_words(row["progress"])),
+        (said := said_words(row)) and short_line(said),
         *_totals(own),
         short_line(row["command"]) if agent == "command" else None,
     ]
