@@ -74,7 +74,7 @@ def test_a_terminal_shows_the_whole_call_and_asks_back(task: Task, tmp_path: Pat
     go = swapping(tmp_path)
     terminal = Terminal([*PROGRAM, "interact", "respond", "a", "allow"])
     terminal.until("answer it with allow? [y/N] ")
-    assert f"command: {HARMLESS}".encode() in terminal.sent
+    assert f"$ {HARMLESS}".encode() in terminal.sent
     terminal.write(b"\n")
     assert terminal.end() == 1
     terminal = Terminal([*PROGRAM, "interact", "respond", "allow"])
