@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from agentctl.domain.notice.answer_links import sign
 from tests.agent_steps import blocked
-from tests.listener import configure
 from tests.page.seen import group, row, said
-from tests.page.site import Site
 from tests.page.visiting import PHONE, WIDE, Visit
-from tests.served import link_to
 from tests.shells import define_shells, subtask_line
 from tests.steps import Task, spawn
 from tests.support import run, wait_until, worker
@@ -194,56 +186,3 @@ def test_nothing_is_told_where_nobody_asked_for_it_or_somebody_looks(task: Task,
     expect(other).to_have_title(re.compile(r"^\(2\)"))
 
     assert told(page, other) == []
-
-
-# -- buttons of ntfy ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[int]:
-    """A server of pages of somebody else; its port."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<!doctype html><title>ntfy</title>")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield int(server.server_address[1])
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-#: As ntfy's page does it (web/src/components/Notifications.jsx, performHttpAction).
-_PRESS = "(url) => fetch(url, { method: 'POST', headers: {} }).then((answer) => answer.status, (error) => error.name)"
-
-
-def test_buttons_work_on_the_page_of_ntfy_and_on_no_other(
-    chromium: Browser, task: Task, site: Site, root: Path, tmp_path: Path, elsewhere: int
-) -> None:
-    target: dict[str, Any] = {"type": "ntfy", "url": f"http://localhost:{elsewhere}/mine", "buttons": True}
-    configure(tmp_path / "home", {"phone": target}, hosts=["localhost"], always=[])
-    spawn(ASKS, name="a")
-    blocked("a")
-    url = f"{site.url}/answer/{sign(link_to(root, 'yes'), site.token)}"
-    context = chromium.new_context()
-    page = context.new_page()
-
-    page.goto(f"http://127.0.0.1:{elsewhere}/")
-    assert page.evaluate(_PRESS, url) == "TypeError"
-    assert not task.events("interaction.responded")
-
-    page.goto(f"http://localhost:{elsewhere}/")
-    assert page.evaluate(_PRESS, f"{site.url}/answer/x") == 409
-    assert page.evaluate(_PRESS, f"{site.url}/api/v1/tasks") == "TypeError"
-    assert page.evaluate(_PRESS, url) == 200
-    assert [one["payload"]["answer"] for one in task.events("interaction.responded")] == ["yes"]
-    context.close()
