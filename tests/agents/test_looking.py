@@ -105,11 +105,13 @@ def test_rules_and_other_ways(lab: Lab, agent: str) -> None:
     rules = [{"pattern": "secrets/*", "answer": "deny"}, {"tool": "Bash", "pattern": "touch *", "answer": "deny"}]
     policy = json.dumps([*rules, {"tool": "*", "answer": "allow"}])
     lab.completed(began(lab, ways[agent], "--permissions", policy, agent=agent))
-    *denied, free = lab.answered("calls").results
-    assert len(denied) == len(ways[agent]) - 1
-    for result in denied:
-        assert "denies" in result or "denied" in result or "efused" in result, result
-    assert "only for everybody" in free
+    results = lab.answered("calls").results
+    assert len(results) == len(ways[agent])
+    # Calls run side by side, and their results come as they end.
+    (free,) = (result for result in results if "only for everybody" in result)
+    for result in results:
+        assert result is free or "denies" in result or "denied" in result or "efused" in result, result
+    assert not any(SECRET in result for result in results)
     assert not (lab.folder / "made").exists()
 
 
