@@ -224,6 +224,30 @@ def test_a_prompt_that_met_an_error_behind_its_effect_is_given_once(
     asyncio.run(prompted(steps))
 
 
+def test_a_prompt_whose_turn_met_an_error_behind_its_giving_is_given_once(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent has it and has answered; what its client is told is that a disk is full."""
+    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: SilentLink())
+
+    def loses(*_: object) -> dict[str, Any]:
+        raise StorageError("the disk is full")
+
+    async def steps(says: Callable[[str], Awaitable[str]], _session: str) -> None:
+        await says("say zero")
+        with monkeypatch.context() as patched:
+            patched.setattr("agentctl.interfaces.editor.turn.response_of", loses)
+            with pytest.raises(StorageError, match="the disk is full"):
+                await says("say one")
+        assert texts(task) == ["say one"]
+        assert await says("say one") == "end_turn"
+        assert texts(task) == ["say one"]
+        assert await says("say one") == "end_turn"  # That one has had its answer.
+        assert texts(task) == ["say one", "say one"]
+
+    asyncio.run(prompted(steps))
+
+
 def test_an_answer_that_met_an_error_behind_its_effect_is_given_once(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -277,6 +277,9 @@ class EditorAgent:
         except TurnFailed:
             session.keys.forget()
             raise
+        except BaseException:
+            session.keys.doubt()
+            raise
         finally:
             await turning.withdraw()
             session.turn = None

@@ -26,7 +26,7 @@ class _Last(NamedTuple):
     request: object
     text: str
     key: str
-    #: Whether its giving met an error: then it is not known what was done.
+    #: Whether its giving or its turn met an error: then its client does not know what was done.
     is_unclear: bool = True
 
 
@@ -44,7 +44,11 @@ class PromptKeys:
     ...     pass
     >>> first == again == sent_again != later
     True
-    >>> with keys.once(4, "hello", "k") as named:
+    >>> keys.doubt()
+    >>> with keys.once(4, "hello") as behind_an_error:
+    ...     behind_an_error == later
+    True
+    >>> with keys.once(5, "hello", "k") as named:
     ...     named
     PromptKey(key='editor acp-1 k', is_named=True)
     """
@@ -75,6 +79,11 @@ class PromptKeys:
         if last is not None and last.text == text and (last.is_unclear or last.request == request):
             return last.key
         return f"editor-{secrets.token_hex(16)}"
+
+    def doubt(self) -> None:
+        """Take the same text for the last prompt: it was given, but its client was told of an error."""
+        if self._last is not None:
+            self._last = self._last._replace(is_unclear=True)
 
     def forget(self) -> None:
         """Take the next prompt for another one: the client knows what became of the last one."""
