@@ -127,10 +127,10 @@ HOSTILE = ("[", "![", "[a](", "[a](b(c)", "*a ", "a**b", "_a", "__a", "(__", "a_
            "<http://a.b>", "http://", "[a](http://b)", "\u4e2d*", "a #")  # fmt: skip
 
 
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_no_text_takes_long(piece: str) -> None:
+@pytest.mark.parametrize(("piece", "end"), [*((one, "") for one in HOSTILE), ("~", "`"), ("`", "~`")])
+def test_no_text_takes_long(piece: str, end: str) -> None:
     def seconds(length: int) -> float:
-        source = piece * (length // len(piece))
+        source = piece * (length // len(piece)) + end
         began = time.process_time()
         words_of_markdown(source)
         first_line_in_words(source)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from agentctl.lean import NamedTuple
 
 BULLET = "• "
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})[^`]*")
+#: All marks or none: with fewer of them the rest would be looked at again and again.
+_FENCE = re.compile(r"\s*(`{3,}|~{3,}(?!~))[^`]*")
 _QUOTE = re.compile(r"(?: {0,3}> ?)+")
 _HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t]|$)")
 _ITEM = re.compile(r"\s*(?:[-+*]|(\d{1,9}[.)]))[ \t]+(?=\S)")
