@@ -94,6 +94,8 @@ def test_what_is_no_markdown_stays_letter_by_letter(source: str) -> None:
         ("[https://a.org](https://a.org) <https://b.org/x>", "https://a.org https://b.org/x"),
         ("[a](http://good.org@evil.org/)", "[a](http://good.org@evil.org/)"),
         ("[a](javascript:alert(1))", "[a](javascript:alert(1))"),
+        ("[docs.org](//evil.org/x)", "[docs.org](//evil.org/x)"),
+        ("[docs.org](/\\evil.org/x)", "[docs.org](/\\evil.org/x)"),
         ("[`a.py`](src/a_b_.py:12 \"A title\") and [b](a.py:3)", "a.py and b"),
         ("**[bold](http://d.org/x_y_z)**, ![seen](http://d.org/x.png)", "bold (d.org), seen (d.org)"),
         ("see https://d.org/a_b_ **now**", "see https://d.org/a_b_ now"),

@@ -16,8 +16,8 @@ _LINK = re.compile(
 _BARE = re.compile(r"<?https?://[^\s<>]+>?")
 _BEHIND_BARE = "*_`~.,;:!?'\")]}>"
 _WEB_HOST = re.compile(r"https?://([A-Za-z0-9.-]+(?::\d+)?)(?=[/?#]|\Z)")
-#: What leads to something else than a file or a place in it: `javascript:`, but not `a.py:12`.
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
+#: What leads to something else than a file or a place in it: `javascript:` or `//d.org`, but not `a.py:12`.
+_ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)|[/\\]{2}")
 _DUNDER = re.compile(r"\w+")
 _EMPHASIS = re.compile(r"\*+|_+")
 _LONGEST_EMPHASIS = 3
@@ -138,7 +138,7 @@ def _leads_to(label: str, address: str) -> str | None:
     web = _WEB_HOST.match(address)
     if web is not None:
         return "" if address == label else f" ({web[1]})"
-    return "" if _SCHEME.match(address) is None else None
+    return "" if _ELSEWHERE.match(address) is None else None
 
 
 class _BegunEmphasis:
