@@ -124,6 +124,27 @@ def test_the_first_line_that_says_anything(source: str, words: str) -> None:
     assert first_line_in_words(source) == words
 
 
+@pytest.mark.parametrize(
+    ("source", "is_whole"),
+    [
+        ("## Go **on**, `now`?", True),
+        ("---\n```\nrm **/x\n```\n", True),
+        ("Go?\n===\n", True),
+        ("- [x] Go?", True),
+        ("Go?\nnow", False),
+        ("Shall I rm -rf ./build\n~/*", False),
+        ("Shall I rm -rf\n*", False),
+        ("```\nrm -rf ./build\n/*\n```", False),
+        ("Go?\n\U0001f44e", False),
+        ("Delete [it](../..)?", False),
+        ("Delete [it](~)?", False),
+        ("```sh\nrm x\n```", False),
+    ],
+)
+def test_whether_the_first_line_says_all(source: str, is_whole: bool) -> None:
+    assert are_all_words(source, first_line_in_words(source)) is is_whole
+
+
 HOSTILE = ("[", "![", "[a](", "[a](b(c)", "*a ", "a**b", "_a", "__a", "(__", "a__)", "~~a", "`a", "``a`", "\\", "\\`",
            "<a", "- ", "> ", "[a]", "*_", "_a*", '[a](b "', "#", " ", "# ", "|", "|a\n|-\n", "```\n", "a\n", "1. ",
            "<http://a.b>", "http://", "[a](http://b)", "\u4e2d*", "a #")  # fmt: skip

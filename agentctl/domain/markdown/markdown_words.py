@@ -16,6 +16,8 @@ from agentctl.domain.markdown.inline_marks import without_marks
 from agentctl.domain.markdown.text_blocks import BULLET, blocks_of_markdown, opens_code
 
 _MARKS = re.compile(r"[`*_#>|~\\\[<=+-]|\d[.)]")
+#: What is left out as a mark, and what is put in its place; the brackets of a link go with its address.
+_LEFT_OUT = frozenset("*_`#<>|-+=:" + BULLET)
 #: Behind one, as behind a letter, a heading needs a sign at its end.
 _BRACKETS = ")]}>"
 
@@ -59,13 +61,15 @@ def first_line_in_words(text: str) -> str:
 
 
 def are_all_words(text: str, words: str) -> bool:
-    """Return whether a text says no more than the words that were made of it: nothing but marks was left out.
+    r"""Return whether a text says no more than the words that were made of it: nothing but marks was left out.
 
-    >>> [are_all_words(one, words_of_markdown(one)) for one in ("**Go**?", "[Go](http://d.org/x)?")]
-    [True, False]
+    A sign says something, too: `rm -rf ./build` is not all where `~/*` stands below it.
+
+    >>> [are_all_words(one, first_line_in_words(one)) for one in ("**Go**?", "[Go](http://d.org/x)?", "rm a\n/*")]
+    [True, False, False]
     """
-    return _letters(text) == _letters(words)
+    return words_of_markdown(text) == words and _signs(text) == _signs(words)
 
 
-def _letters(text: str) -> list[str]:
-    return [one for one in text if one.isalnum()]
+def _signs(text: str) -> list[str]:
+    return [one for one in text if not (one in _LEFT_OUT or one.isspace())]
