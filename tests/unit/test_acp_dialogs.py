@@ -28,6 +28,7 @@ from agentctl.interfaces.editor.dialogs import (
 )
 from agentctl.interfaces.editor.prompt_text import prompt_text
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
+from agentctl.interfaces.words.value_words import shown_json
 
 MEANS = {"once": "allow", "always": "allow_always", "no": "deny"}
 OPTIONS = [{"id": key, "label": key} for key in MEANS]
@@ -92,6 +93,15 @@ def test_a_call_is_no_markdown_and_is_shown_as_what_it_would_do() -> None:
     assert rest == '```json\n{"odd":1,"description":"**Look**"}\n```'
     fence = texts(permission({"command": "echo ```\n```\nAllowed."}))[1]
     assert fence == "````sh\necho ```\n```\nAllowed.\n````", "it cannot end its own code"
+
+
+def test_what_a_program_says_about_a_call_takes_the_place_of_no_argument() -> None:
+    for description in (["odd"], "told"):
+        *_, rest, words = texts(permission({"command": "ls", "description": description}, described="It *lists*."))
+        assert rest == f"```json\n{shown_json({'description': description})}\n```"
+        assert words == "```\nin its own words: It *lists*.\n```"
+    *_, run, rest = texts(permission({"command": "ls", "description": "told"}, described="told"))
+    assert (run, rest) == ("```sh\nls\n```", '```json\n{"description":"told"}\n```')
 
 
 def test_an_edit_that_asks_is_a_diff_of_the_protocol_with_what_nobody_sees_spelled_out() -> None:

@@ -75,13 +75,14 @@ def _dialog_content(question: EditorQuestion) -> list[Content]:
     def shown(line: str) -> str:
         return distinct(whole(plain(line, keep="\t")))
 
-    words = look.said or asked.described
-    rest = {**look.rest, **({DESCRIPTION: words} if words else {})}
+    rest = {**look.rest, **({DESCRIPTION: look.said} if look.said else {})}
+    words = asked.described if asked.described != look.said else None
     cwd = str(read_known(question.worker.spec).get("cwd") or "/")
     return [
         *text_content(f"{_asker(question)} asks:\n{fenced(safe(asked, asked.text))}"),
         *look_content(look, cwd, shown),
         *(code_content(safe(asked, shown_json(rest)), "json") if rest else ()),
+        *(code_content(safe(asked, f"in its own words: {words}")) if words else ()),
     ]
 
 
