@@ -15,14 +15,20 @@ from textual.binding import Binding
 from textual.events import Key
 from textual.widgets import Input
 
-from agentctl.adapters.taskdir import Root
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.domain.states import Status
+from agentctl.domain.worker.need import Need
+from agentctl.domain.worker_row import BLANK
 from agentctl.interfaces.screen.acting import commands
 from agentctl.interfaces.screen.search_screen import SearchScreen
 from agentctl.interfaces.screen.texts.pager import Pager
 from agentctl.interfaces.screen.worker.logs_screen import LogWall
 from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
+from agentctl.operations.fleet.glance import FleetWorker
 from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.operations.show.listing import list_workers
 from agentctl.operations.start.again import Retried, retry_workers
+from agentctl.operations.start.requests import Spawned
 from tests.advice import follow
 from tests.agent_steps import agent, agent_world
 from tests.life import kill_shims, leader_of
@@ -180,6 +186,52 @@ def test_a_retry_whose_answer_was_lost_is_one_try(root: Path, monkeypatch: pytes
     watching(steps)
     task.ended("a1-2", "a1-3")
     assert (keys[0] == keys[1] != keys[2], set(statuses())) == (True, {"a1", "a1-2", "a1-3"})
+
+
+def test_works_whose_newest_tries_have_another_order_are_tried_again_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Marked workers come in the order of their names; the first try of `build-1` comes before that of `build`."""
+    task, once = TaskDir(new_task().path), commands.OnceOnly()
+    for name in ("build", "build-1"):
+        spawn(worker("exits", 3), "--wait", name=name, check=False)
+    told: list[Retried] = []
+
+    def loses_the_first(*given: Any, **how: Any) -> Retried:
+        told.append(retry_workers(*given, **how))
+        if len(told) == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return told[-1]
+
+    def marked(*names: str) -> list[FleetWorker]:
+        rows = {row["agentInstance"]: row for row in list_workers(task)[0]}
+        return [FleetWorker(task, rows[name], Need.FAILED, (), None, 0) for name in sorted(names)]
+
+    monkeypatch.setattr(commands, "retry_workers", loses_the_first)
+    with pytest.raises(OSError, match="No space left"):
+        once.start_again(marked("build", "build-1"))
+    before = set(statuses())
+    newest = before - {"build", "build-1"}
+    run("wait", *newest, check=False)
+    assert once.start_again(marked(*newest)) == "2 works were tried again before"
+    assert set(statuses()) == before
+
+
+def test_what_was_tried_again_is_said_of_those_of_which_it_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error behind the first of two tasks: the second one is tried again only now."""
+    tasks = [TaskDir(f"/nowhere/tasks/{name}") for name in ("t1", "t2")]
+    workers = [
+        FleetWorker(task, {**BLANK, "agentInstance": name}, Need.FAILED, (), None, 0)
+        for task in tasks
+        for name in ("a", "b")
+    ]
+
+    def retries(task: TaskDir, names: list[str], **_: Any) -> Retried:
+        return Retried([Spawned(f"{one}-2", Status.QUEUED, task.id, reused=task.id == "t1") for one in names], {})
+
+    monkeypatch.setattr(commands, "retry_workers", retries)
+    assert commands.OnceOnly().start_again(workers) == "2 works are tried again, and 2 were before"
+    assert commands.OnceOnly().start_again(workers[2:]) == "2 works are tried again"
 
 
 def test_a_retry_that_is_pressed_again_before_it_is_done_is_one_try(

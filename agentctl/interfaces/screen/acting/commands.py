@@ -117,17 +117,22 @@ class OnceOnly:
     def start_again(self, workers: Sequence[FleetWorker]) -> str:
         """Start the work of ended workers once more; pressed again before that is done, it is the same.
 
-        Where an error was told, the newest tries are by now those that were started: the works are the same.
+        Where an error was told, the newest tries are by now those that were started: the works are the same, and in the
+        same order.
         """
-        with self._keys.once("retry", *_paths_of_works(workers), joins=True) as key:
+        workers = sorted(workers, key=_path_of_work)
+        with self._keys.once("retry", *map(_path_of_work, workers), joins=True) as key:
             done = [
                 one
                 for task, names in _tasks_of(workers)
                 for one in retry_workers(task, names, queue=True, key=key).spawned
             ]
-        is_known = done[0].reused
+        before = sum(one.reused for one in done)
+        is_known = before == len(done)
         if len(done) > 1:
-            return f"{len(done)} works {'were tried again before' if is_known else 'are tried again'}"
+            if is_known:
+                return f"{before} works were tried again before"
+            return f"{len(done) - before} works are tried again" + (f", and {before} were before" if before else "")
         name = _work_of(workers[0]) if is_known else workers[0].row["agentInstance"]
         again = "was tried again before" if is_known else "is tried again"
         return f"{name} {again} as {done[0].agent_instance} ({done[0].status})"
@@ -160,8 +165,8 @@ def _paths(workers: Sequence[FleetWorker]) -> list[str]:
     return [str(worker.task.worker(worker.row["agentInstance"]).path) for worker in workers]
 
 
-def _paths_of_works(workers: Sequence[FleetWorker]) -> list[str]:
-    return [str(worker.task.worker(_work_of(worker)).path) for worker in workers]
+def _path_of_work(worker: FleetWorker) -> str:
+    return str(worker.task.worker(_work_of(worker)).path)
 
 
 def _work_of(worker: FleetWorker) -> str:
