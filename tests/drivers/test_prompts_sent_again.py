@@ -19,6 +19,7 @@ from agentctl.errors import StorageError
 from agentctl.interfaces.editor.methods import EditorAgent, EditorOptions
 from agentctl.interfaces.editor.session import prompt_delivery
 from agentctl.interfaces.editor.session.session_options import Choices
+from agentctl.interfaces.editor.turn_end import TurnFailed
 from agentctl.operations.talk.interacting import answer_open_question
 from tests.acp_steps import Editor, Wire, edit, edited, wired
 from tests.agent_steps import agent_world
@@ -61,6 +62,19 @@ def test_a_prompt_that_comes_again_before_its_answer_has_one_answer(task: Task) 
 
     session = asyncio.run(run_it())
     assert ([*statuses()], texts(task)) == ([session], ["say two"])
+
+
+def test_another_prompt_with_the_id_of_one_under_way_is_not_taken_for_it(task: Task) -> None:
+    async def run_it() -> None:
+        async with wired() as wire:
+            session = await opened(wire)
+            await wire.line(lines(prompt(session, "say one", 9), prompt(session, "say two", 9)))
+            said = [(await answer(wire, 9))[0] for _ in range(2)]
+            assert "is under way" in str([one["error"] for one in said if "error" in one])
+            assert [one["result"]["stopReason"] for one in said if "result" in one] == ["end_turn"]
+
+    asyncio.run(run_it())
+    assert texts(task) == []
 
 
 def test_a_prompt_that_comes_again_behind_its_answer_is_told_as_given(task: Task) -> None:
@@ -244,6 +258,20 @@ def test_a_prompt_whose_turn_met_an_error_behind_its_giving_is_given_once(
         assert texts(task) == ["say one"]
         assert await says("say one") == "end_turn"  # That one has had its answer.
         assert texts(task) == ["say one", "say one"]
+
+    asyncio.run(prompted(steps))
+
+
+def test_the_same_text_behind_a_failure_of_the_agent_is_another_prompt(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: SilentLink())
+
+    async def steps(says: Callable[[str], Awaitable[str]], _session: str) -> None:
+        for runs in (1, 2):
+            with pytest.raises(TurnFailed, match="out of cheese"):
+                await says("crash")
+            assert len(statuses()) == runs
 
     asyncio.run(prompted(steps))
 

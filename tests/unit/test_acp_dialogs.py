@@ -111,6 +111,12 @@ def test_an_edit_that_asks_is_a_diff_of_the_protocol_with_what_nobody_sees_spell
         {"type": "diff", "path": "/a.py", "oldText": "1\n\tx", "newText": "2\n\tx\\u200b"}
     ]
     assert '"replace_all":true' in texts(asked)[-1]
+    hidden = permission({**edit, "file_path": "a\u200b.py"})
+    asked = hidden._replace(asked=hidden.asked._replace(tool="Edit"))
+    assert [one["path"] for one in content(asked) if one["type"] == "diff"] == ["/a\\u200b.py"]
+    gone = permission({"changes": [{"path": "a\u200b\n.py", "kind": "delete"}]})
+    asked = gone._replace(asked=gone.asked._replace(tool="Edit"))
+    assert "```diff\ndelete a\\u200b\\n.py\n```" in texts(asked)
     long = {**edit, "new_string": "x" * 5000}
     asked = permission(long)._replace(asked=permission(long).asked._replace(tool="Edit"))
     assert [one["type"] for one in content(asked)] == ["content"], "nothing is a diff of which a part is left out"

@@ -241,6 +241,14 @@ def test_a_diff_stays_above_what_came_of_its_call() -> None:
     ]
 
 
+def test_a_file_that_is_written_ends_as_it_will() -> None:
+    for text in ("a\nb\n", "a\nb"):
+        detail = {"file_path": "a.py", "content": text}
+        start = Row(RowType.TOOL, "t", Phase.START, name="Write", detail=detail)
+        (call,) = calls_of(told([line_of(start)])).values()
+        assert call["content"] == [{"type": "diff", "path": "/src/a.py", "newText": text}]
+
+
 def test_a_change_of_a_file_is_a_diff_unless_it_was_cut() -> None:
     edit = {"file_path": "/src/a.py", "old_string": "1", "new_string": "2"}
     (call,) = calls_of(told([line_of(Row(RowType.TOOL, "t", Phase.START, name="Edit", detail=edit))])).values()
