@@ -69,7 +69,7 @@ def test_a_question_is_told_in_words_and_a_call_as_it_stands() -> None:
         return texts([event(ev.QUEUED), asked, event(ev.BLOCKED, id="q1")])[0]
 
     assert text_of("## Deploy **now**?\n- `a`") == "a asks: Deploy now?"
-    assert text_of("Allow Bash: rm **/a **/b?", tool="Bash") == "a asks: Allow Bash: rm **/a **/b?"
+    assert text_of("Allow Bash: rm *a* `b`?", tool="Bash") == "a asks: Allow Bash: rm *a* `b`?"
     assert text_of("Is **token**: `hunter2` right?") == f"a asks: Is {LEFT_OUT} right?"
     for before in range(740, 800):
         cut = text_of(f"[x](https://d.org/{'y' * before}) ghp_0123456789abcdef")

@@ -66,8 +66,8 @@ def clean_question(value: object, longest: int, *, is_permission: bool) -> str:
 
     >>> clean_question("## Deploy with **token**: hunter2?", 40, is_permission=False)
     'Deploy with [left out]'
-    >>> clean_question("Allow Bash: rm *.py **/*.py?", 40, is_permission=True)
-    'Allow Bash: rm *.py **/*.py?'
+    >>> clean_question("Allow Bash: rm *a* `b`?", 40, is_permission=True)
+    'Allow Bash: rm *a* `b`?'
     """
     return clean(value, longest) if is_permission else _cleaned(first_line_in_words(_beginning(value)), longest)
 
