@@ -694,6 +694,24 @@ def test_an_agent_of_any_program_is_answered_by_what_it_prints(task: Task) -> No
     edit(to, "--agent", "shell")
 
 
+def test_what_any_program_prints_and_a_session_had_is_nothing_that_a_terminal_obeys(task: Task) -> None:
+    define(task.path.parent.parent, "shell", r"printf '\033[2J**ok**\n'")
+    opened: list[str] = []
+
+    async def first(editor: Editor) -> None:
+        opened.append(await editor.opened())
+        await editor.says(opened[0], "hello\x1b[2J")
+        assert editor.text() == "\\x1b[2J**ok**"
+
+    edit(first, "--agent", "shell")
+
+    async def second(editor: Editor) -> None:
+        await editor.conn.load_session(cwd=str(Path.cwd()), session_id=opened[0], mcp_servers=[])
+        assert (editor.text("user_message_chunk"), editor.text()) == ("hello\\x1b[2J", "\\x1b[2J**ok**")
+
+    edit(second)
+
+
 def test_a_prompt_that_waits_in_the_queue_says_so(task: Task, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     for name in ("b1", "b2"):
