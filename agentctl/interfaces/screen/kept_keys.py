@@ -30,6 +30,12 @@ class KeptKeys:
     ...     pass
     >>> one == other, one == later
     (True, False)
+    >>> with keys.once("retry", "a", joins=True) as one:
+    ...     with contextlib.suppress(OSError), keys.once("retry", "a", joins=True):
+    ...         raise OSError
+    >>> with keys.once("retry", "a", joins=True) as later:  # What one of them met an error for, the other has done.
+    ...     one == later
+    False
     """
 
     def __init__(self) -> None:
@@ -53,6 +59,8 @@ class KeptKeys:
         except BaseException:
             self.keep(key, *what)
             raise
+        else:
+            self._done(key, what)
         finally:
             if joins:
                 self._leave(what)
@@ -64,6 +72,11 @@ class KeptKeys:
                 key, many = self._under_way.get(what, (key, 0))
                 self._under_way[what] = key, many + 1
             return key
+
+    def _done(self, key: str, what: tuple[str, ...]) -> None:
+        with self._lock:
+            if self._kept.get(what) == key:
+                del self._kept[what]
 
     def _leave(self, what: tuple[str, ...]) -> None:
         with self._lock:
