@@ -86,6 +86,10 @@ class WithArguments(tuple["str | Argument", ...]):
         """Make it of the words, and the arguments between them."""
         return super().__new__(cls, parts)
 
+    def __getnewargs__(self) -> tuple[str | Argument, ...]:
+        """Return what a copy is made of."""
+        return tuple(self)
+
     @property
     def arguments(self) -> list[Argument]:
         """The arguments that it names."""

@@ -188,6 +188,40 @@ def test_a_retry_whose_answer_was_lost_is_one_try(root: Path, monkeypatch: pytes
     assert (keys[0] == keys[1] != keys[2], set(statuses())) == (True, {"a1", "a1-2", "a1-3"})
 
 
+def test_a_pause_whose_answer_was_lost_is_not_undone_by_its_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has been carried out, and then an error was told: by now the worker is shown as it has made it."""
+    new_task()
+    spawn(worker("sleeps", 600), name="a1")
+    lost: list[str] = []
+
+    def losing(name: str) -> None:
+        done_by = getattr(commands, name)
+
+        def loses_the_first(*given: Any) -> Any:
+            done = done_by(*given)
+            if name not in lost:
+                lost.append(name)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return done
+
+        monkeypatch.setattr(commands, name, loses_the_first)
+
+    for name in ("pause_workers", "unpause_workers"):
+        losing(name)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        for effect, said in (("paused", "a1 is paused"), ("working", "a1 continues")):
+            await screen.press("p")
+            await screen.shows("No space left on device", effect)
+            await screen.press("p")
+            await screen.shows(said)
+        assert lost == ["pause_workers", "unpause_workers"]
+
+    watching(steps)
+    run("cancel", "a1")
+
+
 def test_works_whose_newest_tries_have_another_order_are_tried_again_once(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

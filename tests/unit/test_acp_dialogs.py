@@ -124,7 +124,17 @@ def test_an_edit_that_asks_is_a_diff_of_the_protocol_with_what_nobody_sees_spell
 
 def test_a_question_is_markdown_as_its_agent_wrote_it() -> None:
     asked = question(question="## Which?\n\n- `a`", options=OPTIONS)
-    assert dialog_words(asked).startswith("a asks:\n\n## Which?\n\n- `a`\n\n- once: once\n")
+    assert dialog_words(asked) == "a asks:\n\n## Which?\n\n- `a`\n\n```\nonce: once\nalways: always\nno: no\n```"
+
+
+def test_options_are_seen_letter_by_letter_whatever_the_question_ends_with() -> None:
+    asked = question(question="Which?\n<!-- a <b> 1\n  <?x", options=[{"id": "*a*", "label": "rm **/a** b"}])
+    assert dialog_words(asked) == "a asks:\n\nWhich?\n\\<!-- a <b> 1\n  \\<?x\n\n```\n*a*: rm **/a** b\n```"
+
+
+def test_what_a_program_says_about_a_call_of_any_kind_is_seen() -> None:
+    asked = question(tool="query", arguments={"sql": "drop"}, means=MEANS, options=OPTIONS, described="It is needed")
+    assert "in its own words: It is needed" in dialog_words(asked)
     assert dialog_words(question(kind="confirm", question="Go **on**?")) == "a asks: Go **on**?"
 
 

@@ -37,7 +37,8 @@ def test_it_is_one_line_and_never_longer(source: str) -> None:
 @given(st.lists(st.sampled_from([one for one in (*MARKS, *WORDS) if one not in OF_LINKS]), max_size=40).map("".join))
 @example("1. # ")
 def test_no_letter_is_left_out(source: str) -> None:
-    assert are_all_words(source, words_of_markdown(source))
+    words = words_of_markdown(source)
+    assert [one for one in source if one.isalnum()] == [one for one in words if one.isalnum()]
 
 
 @given(SOURCES)
@@ -132,6 +133,8 @@ def test_the_first_line_that_says_anything(source: str, words: str) -> None:
         ("Go?\n===\n", True),
         ("- [x] Go?", True),
         ("Go?\nnow", False),
+        ("Run rm *a* *b*?", False),
+        ("Go _on_?", False),
         ("Shall I rm -rf ./build\n~/*", False),
         ("Shall I rm -rf\n*", False),
         ("```\nrm -rf ./build\n/*\n```", False),
@@ -160,4 +163,5 @@ def test_no_text_takes_long(piece: str, end: str) -> None:
         return time.process_time() - began
 
     seconds(100)
-    assert min(seconds(80_000) for _ in range(3)) < 10 * min(seconds(20_000) for _ in range(3)) + 0.1
+    # Of 16 times as much, 16 times as long is linear, and 256 times is not: the machine may be busy.
+    assert min(seconds(80_000) for _ in range(3)) < 64 * min(seconds(5_000) for _ in range(3)) + 0.1

@@ -16,8 +16,10 @@ from agentctl.domain.markdown.inline_marks import without_marks
 from agentctl.domain.markdown.text_blocks import BULLET, blocks_of_markdown, opens_code
 
 _MARKS = re.compile(r"[`*_#>|~\\\[<=+-]|\d[.)]")
-#: What is left out as a mark, and what is put in its place; the brackets of a link go with its address.
-_LEFT_OUT = frozenset("*_`#<>|-+=:" + BULLET)
+#: What is left out as a mark, and what is put in its place; the brackets of a link go with its address. A single star
+#: may be one of a command: `rm *a* *b*` is no text of which all is said by `rm a b`.
+_LEFT_OUT = frozenset("`#<>|-+=:" + BULLET)
+_DOUBLE = re.compile(r"\*\*|__")
 #: Behind one, as behind a letter, a heading needs a sign at its end.
 _BRACKETS = ")]}>"
 
@@ -65,11 +67,12 @@ def are_all_words(text: str, words: str) -> bool:
 
     A sign says something, too: `rm -rf ./build` is not all where `~/*` stands below it.
 
-    >>> [are_all_words(one, first_line_in_words(one)) for one in ("**Go**?", "[Go](http://d.org/x)?", "rm a\n/*")]
-    [True, False, False]
+    >>> texts = "**Go**?", "[Go](http://d.org/x)?", "rm a\n/*", "rm *a* *b*?"
+    >>> [are_all_words(one, first_line_in_words(one)) for one in texts]
+    [True, False, False, False]
     """
     return words_of_markdown(text) == words and _signs(text) == _signs(words)
 
 
 def _signs(text: str) -> list[str]:
-    return [one for one in text if not (one in _LEFT_OUT or one.isspace())]
+    return [one for one in _DOUBLE.sub("", text) if not (one in _LEFT_OUT or one.isspace())]

@@ -61,8 +61,9 @@ class Button(NamedTuple):
 def buttons_for(question: Question) -> tuple[Button, ...]:
     """Return the answers that a message may offer which shows the text of a question; none where it may not.
 
-    All that is answered must be in the message: the whole text, in one line and unaltered but for marks of Markdown,
-    and each option. A call is never in it, so of a request for permission only the denial is offered.
+    All that is answered must be in the message: the whole text, in one line and unaltered but for marks of Markdown
+    that can be nothing else, and each option. A call is never in it, so of a request for permission only the denial is
+    offered.
 
     >>> def answers(text):
     ...     return [one.answer for one in buttons_for(Question("q1", "confirm", text))]

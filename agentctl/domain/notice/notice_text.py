@@ -66,10 +66,16 @@ def clean_question(value: object, longest: int, *, is_permission: bool) -> str:
 
     >>> clean_question("## Deploy with **token**: hunter2?", 40, is_permission=False)
     'Deploy with [left out]'
+    >>> clean_question(r"With ghp\_0123456789abcdef?", 40, is_permission=False)
+    'With [left out]?'
     >>> clean_question("Allow Bash: rm *a* `b`?", 40, is_permission=True)
     'Allow Bash: rm *a* `b`?'
     """
-    return clean(value, longest) if is_permission else _cleaned(first_line_in_words(_beginning(value)), longest)
+    if is_permission:
+        return clean(value, longest)
+    words = first_line_in_words(_beginning(value))
+    bare = words.replace("\\", "")  # Markdown's, in the middle of a key.
+    return _cleaned(bare if without_secrets(bare) != bare else words, longest)
 
 
 def _beginning(value: object) -> str:

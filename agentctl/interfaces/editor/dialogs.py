@@ -7,6 +7,7 @@ or a text. What no dialog or form answers becomes a text: the turn ends with it,
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Any
 
@@ -39,6 +40,9 @@ FIELD, OTHER = "answer", "other"
 #: In characters as shown.
 _LONGEST = 4000
 _KINDS = {ALLOW: "allow_once", DENY: "reject_once"}
+#: What begins a part of a Markdown text in which a reader sees nothing, up to its end or that of the text (CommonMark
+#: 0.31, 4.6, kinds 1 to 5): the options below it would be hidden.
+_HIDES = re.compile(r"^( {0,3})<(?=[!?]|(?:script|pre|style|textarea)\b)", re.IGNORECASE | re.MULTILINE)
 
 
 class Choice(NamedTuple):
@@ -52,12 +56,15 @@ def dialog_words(question: EditorQuestion) -> str:
     """Return a question as a text, with the call that it is about."""
     asked, seen = question.asked, part_shown(question)
     if asked.is_permission:
-        lines = [f"{_asker(question)} asks:", fenced("\n".join(part for part in (seen.text, seen.call) if part))]
+        words = f"in its own words: {safe(asked, asked.described)}" if asked.described else ""
+        parts = "\n".join(part for part in (seen.text, seen.call, words) if part)
+        lines = [f"{_asker(question)} asks:", fenced(parts)]
         lines += [] if seen.is_whole else ["This is not the whole call, so it cannot be allowed here."]
         return "\n".join(lines)
-    apart = "\n\n" if "\n" in seen.text or not seen.text[:1].isalnum() else " "
-    options = [f"- {safe(asked, one.id)}: {safe(asked, one.label)}" for one in asked.options]
-    return f"{_asker(question)} asks:{apart}{seen.text}" + ("\n\n" + "\n".join(options) if options else "")
+    text = _HIDES.sub(r"\1\\<", seen.text)
+    apart = "\n\n" if "\n" in text or not text[:1].isalnum() else " "
+    options = "\n".join(f"{safe(asked, one.id)}: {safe(asked, one.label)}" for one in asked.options)
+    return f"{_asker(question)} asks:{apart}{text}" + (f"\n\n{fenced(options)}" if options else "")
 
 
 def _asker(question: EditorQuestion) -> str:

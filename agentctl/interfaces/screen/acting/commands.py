@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
@@ -85,34 +86,48 @@ def _cancelled(one: Cancelled) -> str:
     return f"{one.agent_instance} is {one.status}" + (f": {plain(one.note)}" if one.note else "")
 
 
-def turn_pauses(workers: Sequence[FleetWorker]) -> str:
-    """Pause workers, those that are not paused; let them continue where all are."""
-    are_paused = all(worker.row["paused"] for worker in workers)
-    change = unpause_workers if are_paused else pause_workers
-    done = [one for task, names in _tasks_of(workers) for one in change(task, names)]
-    if len(done) > 1:
-        return f"{len(done)} workers {'continue' if are_paused else 'are paused'}"
-    below = f", with {len(done[0]['withIt'])} below it" if done[0]["withIt"] else ""
-    return f"{done[0]['agentInstance']} {'is paused' if done[0]['paused'] else 'continues'}{below}"
-
-
 def _tasks_of(workers: Sequence[FleetWorker]) -> Iterator[tuple[TaskDir, list[str]]]:
     tasks = {worker.task.id: worker.task for worker in workers}
     return ((tasks[name], names) for name, names in by_task(workers).items())
 
 
-def turn_hold(task: FleetTask) -> str:
-    """Hold the queue of a task, or let it go where the task itself is held."""
-    is_held = task.hold is not None and task.hold.task_id == task.task.id
-    done = (let_task_go if is_held else hold_task)(task.task)
-    return f"the queue of {task.task.id} {'is held: nothing is started' if done['held'] else 'goes on'}"
-
-
 class OnceOnly:
-    """Sends messages and starts works again, each once: what met an error has its key still when it is done again."""
+    """Does each thing once: what met an error has its key still, or its meaning, when it is done again."""
 
     def __init__(self) -> None:
         self._keys = KeptKeys()
+        #: What a key that does one of two things means, of whatever it has begun with and not done.
+        self._meant: dict[frozenset[str], bool] = {}
+
+    def pauses(self, workers: Sequence[FleetWorker]) -> bool:
+        """Return whether the key for both pauses workers: those that are not paused; else it lets all continue."""
+        return self._meant.get(_which(workers), not all(worker.row["paused"] for worker in workers))
+
+    def turn_pauses(self, workers: Sequence[FleetWorker]) -> str:
+        """Pause workers, or let them continue."""
+        with self._meaning(_which(workers), self.pauses(workers)) as pauses:
+            change = pause_workers if pauses else unpause_workers
+            done = [one for task, names in _tasks_of(workers) for one in change(task, names)]
+        if len(done) > 1:
+            return f"{len(done)} workers {'are paused' if pauses else 'continue'}"
+        below = f", with {len(done[0]['withIt'])} below it" if done[0]["withIt"] else ""
+        return f"{done[0]['agentInstance']} {'is paused' if done[0]['paused'] else 'continues'}{below}"
+
+    def turn_hold(self, task: FleetTask) -> str:
+        """Hold the queue of a task, or let it go where the task itself is held."""
+        is_held = task.hold is not None and task.hold.task_id == task.task.id
+        with self._meaning(frozenset([str(task.task.path)]), not is_held) as holds:
+            done = (hold_task if holds else let_task_go)(task.task)
+        return f"the queue of {task.task.id} {'is held: nothing is started' if done['held'] else 'goes on'}"
+
+    @contextlib.contextmanager
+    def _meaning(self, what: frozenset[str], now: bool) -> Iterator[bool]:
+        """Give what a key means that does one of two things: behind an error, what it has meant.
+
+        By then the screen may show what that was to make, and the other thing would undo it.
+        """
+        yield self._meant.setdefault(what, now)
+        self._meant.pop(what, None)
 
     def start_again(self, workers: Sequence[FleetWorker]) -> str:
         """Start the work of ended workers once more; pressed again before that is done, it is the same.
@@ -163,6 +178,10 @@ class OnceOnly:
 
 def _paths(workers: Sequence[FleetWorker]) -> list[str]:
     return [str(worker.task.worker(worker.row["agentInstance"]).path) for worker in workers]
+
+
+def _which(workers: Sequence[FleetWorker]) -> frozenset[str]:
+    return frozenset(_paths(workers))
 
 
 def _path_of_work(worker: FleetWorker) -> str:

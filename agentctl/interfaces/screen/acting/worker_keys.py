@@ -358,14 +358,14 @@ class WorkerKeys(DOMNode):
         """Pause workers, or let them continue where all are paused; of a task hold the queue, or let it go."""
         workers, task = self._applying("pause"), self.task_acted_on()
         if len(workers) > 1:
-            verb = "Continue" if all(one.row["paused"] for one in workers) else "Pause"
+            verb = "Pause" if self.once.pauses(workers) else "Continue"
             self.yes_or_no.open(
-                f"{verb} {_counted(workers)}?", lambda: self._for_all(lambda: commands.turn_pauses(workers))
+                f"{verb} {_counted(workers)}?", lambda: self._for_all(lambda: self.once.turn_pauses(workers))
             )
         elif workers:
-            self._for_all(lambda: commands.turn_pauses(workers))
+            self._for_all(lambda: self.once.turn_pauses(workers))
         elif task is not None:
-            self.in_thread(lambda: commands.turn_hold(task))
+            self.in_thread(lambda: self.once.turn_hold(task))
 
     def action_send(self) -> None:
         """Write a message to workers."""

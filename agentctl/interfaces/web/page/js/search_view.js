@@ -85,7 +85,7 @@ export function SearchView({ place }) {
     cursor.current.at = -1;
   }, [hits]);
   useLastScroll(hits.length > 0, () => {
-    if (left.query === query) moveTo(left.at);
+    if (left.query === place.query.toString()) moveTo(left.at);
   });
   // A row that nobody sees is drawn first, and then gets the focus.
   useLayoutEffect(() => {
@@ -123,11 +123,11 @@ export function SearchView({ place }) {
     <${Problem} error=${error} />
     ${query && isLoading && html`<${Loading} what="Searching" />`}
     ${query && data && !hits.length && html`<div class="empty"><p>Nothing has <strong><${Foreign} text=${query} /></strong>.</p>${!logs && html`<p class="quiet">What commands printed is searched with “Raw output too”.</p>`}</div>`}
-    ${!query && html`<div class="empty"><p class="quiet">The newest task comes first. Quotes hold several words together.</p></div>`}
+    ${!words.length && html`<div class="empty"><p class="quiet">The newest task comes first. Quotes hold several words together.</p></div>`}
     ${hits.length > 0 && html`<p class="quiet" role="status">${foundWords(hits)}</p>
       <div class="hits" ref=${list} onFocusIn=${(event) => {
         cursor.current.at = Number(event.target.closest('[data-hit]')?.dataset.hit ?? -1);
-        Object.assign(left, { query, at: cursor.current.at });
+        Object.assign(left, { query: place.query.toString(), at: cursor.current.at });
       }}><${VirtualRows} keys=${keys} rowHeight=${rowHeight} role="list" aria-label="Hits" keep=${[cursor.current.at]}
         render=${(index, style) => html`<div key=${index} class="hit" role="listitem" style=${style} aria-posinset=${index + 1} aria-setsize=${hits.length}>
           <${Hit} hit=${hits[index]} at=${index} letters=${letters} words=${words} /></div>`} /></div>`}`;
@@ -135,7 +135,7 @@ export function SearchView({ place }) {
 
 /** @type {Sent.Hit[]} */
 const NONE = [];
-/** The hit that one was at last: whoever comes back to its search is there again. */
+/** The hit that one was at last, and in which search: whoever comes back to that is there again. */
 const left = { query: '', at: -1 };
 
 /**
