@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.agent_steps import agent_world
+from tests.page.bundle import AGAIN, is_current
 from tests.page.install import browser
 from tests.page.site import Site
 from tests.steps import Task
@@ -55,6 +56,8 @@ def chromium() -> Iterator[Any]:
     """The browser, for all tests of this process."""
     from tests.page.visiting import running_browser
 
+    if not is_current():
+        pytest.exit(f"a module of the page is newer than page.js, which is what a browser gets: {AGAIN}", returncode=1)
     with running_browser() as running:
         yield running
 

@@ -1,7 +1,8 @@
 """Checks the scripts of the page without a browser: `python -m tests.page.scripts`, a part of `make lint`.
 
-Their types (TypeScript reads the JSDoc, with what `typing/` declares), the rules of `eslint.config.mjs`, and the tests
-of their pure modules in `unit/`. It needs Node, and what `tests.page.install` fetches from npm.
+Their types (TypeScript reads the JSDoc, with what `typing/` declares), the rules of `eslint.config.mjs`, the tests of
+their pure modules in `unit/`, and whether the one script that a browser gets is made of them as they are. It needs
+Node, and what `tests.page.install` fetches from npm.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentctl.interfaces.web.page_files import FOLDER
+from tests.page.bundle import AGAIN, BUNDLE, made
 from tests.page.install import tools
 
 HERE = Path(__file__).parent
@@ -68,6 +70,13 @@ def tests() -> bool:
     return _told(_said([*argv, *map(str, sorted((HERE / "unit").glob("*.test.mjs")))], ROOT))
 
 
+def bundle() -> bool:
+    """Make the one script of the page once more, and return whether it is the one that is there."""
+    if BUNDLE.read_text(encoding="utf-8") == made():
+        return True
+    return _told(f"{BUNDLE.relative_to(ROOT)} is not what the modules make: {AGAIN}\n")
+
+
 def _program(name: str) -> str:
     return str(tools() / "node_modules" / ".bin" / name)
 
@@ -90,7 +99,7 @@ def main() -> int:
     if lack := missing():
         print(f"left out: the checks of the page's scripts: {lack}")
         return os.EX_UNAVAILABLE
-    return 0 if all([types(), rules(), tests()]) else 1
+    return 0 if all([types(), rules(), tests(), bundle()]) else 1
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import hashlib
 import re
 
 from agentctl.interfaces.web.page_files import FOLDER, INDEX, PREFIX, shipped_files
+from tests.page.bundle import AGAIN, is_current
 
 VENDOR = FOLDER / "vendor"
 
@@ -38,14 +39,23 @@ def test_what_the_page_loads_is_there_and_nothing_lies_elsewhere() -> None:
         assert not re.findall(r"""["'(]https?://(?!www\.w3\.org/)""", text), name
 
 
+def test_its_one_script_is_made_of_its_modules() -> None:
+    assert is_current(), f"a module of the page is newer than page.js: {AGAIN}"
+
+
 def test_all_scripts_come_with_the_page() -> None:
     """One that was fetched later might come from another program, which has the port by then."""
     files = shipped_files()
     scripts = {name: file.decode() for name, file in files.items() if name.endswith(".js")}
     later = {(name, found) for name, text in scripts.items() for found in re.findall(r"\bimport\(([^)]*)\)", text)}
-    at_once = ("js/text/markdown_library.js", "'../../vendor/markdown-it.js'")
-    assert later == {("open.js", "'./js/main.js'"), at_once}, "that is there once the server has proved itself"
-    assert re.search(r"(?m)^import\(", scripts[at_once[0]]), "it is asked for at once, and never later"
-    preloaded = set(re.findall(rf'rel="modulepreload" href="{PREFIX}([^"]*)"', files[INDEX].decode()))
-    assert preloaded == scripts.keys() - {"open.js"}
+    library = ("js/text/markdown_library.js", "'../../vendor/markdown-it.js'")
+    assert later == {("open.js", "'./page.js'"), library, ("page.js", '"./vendor/markdown-it.js"')}
+    assert re.search(r"(?m)^import\(", scripts[library[0]]), "it is asked for at once, and never later"
+    index = files[INDEX].decode()
+    preloaded = set(re.findall(rf'rel="modulepreload" href="{PREFIX}([^"]*)"', index))
+    wanted = {"page.js", "vendor/markdown-it.js"}
+    for name in ("open.js", "page.js", "js/session.js", "js/asked_ahead.js"):
+        found = re.findall(r"""\bfrom\s*["']\./([^"']+)["']""", scripts[name])
+        wanted |= {one if "/" in one or "/" not in name else f"js/{one}" for one in found}
+    assert preloaded == {name if name in scripts else f"js/{name}" for name in wanted}
     assert not any(re.search(r"\bWorker\(|serviceWorker|createElement\('script'", text) for text in scripts.values())

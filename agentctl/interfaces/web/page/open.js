@@ -61,7 +61,7 @@ async function show(isIn) {
   if (isStarted) return;
   isStarted = true;
   // It fails if the server was restarted with another version since this page was loaded.
-  import('./js/main.js').catch(() => show(false).then(() => tell(OTHER_VERSION)));
+  import('./page.js').catch(() => show(false).then(() => tell(OTHER_VERSION)));
 }
 
 /** @param {string} text */
