@@ -151,7 +151,7 @@ def test_of_two_browsers_one_is_told_that_the_other_was_first(task: Task, visiti
 def test_a_worker_that_asks_and_is_not_in_the_list_yet_has_a_page(task: Task, visit: Visit) -> None:
     """As behind the link to a worker that has just been started: what `show` says of its question is no card."""
     spawn(ASKS, name="asks")
-    page = visit.open("/tasks/t1/workers/asks/questions")
+    page = visit.read_modules().open("/tasks/t1/workers/asks/questions")
     expect(question(page, "asks").or_(page.get_by_role("button", name="no", exact=True)).first).to_be_visible()
     page.evaluate("""async () => {
         const { takeFleet } = await pageModule('js/store.js');

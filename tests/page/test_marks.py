@@ -308,7 +308,7 @@ def told(page: Page, **workers: str | None) -> None:
 
 
 def test_a_mark_is_of_one_worker_and_goes_with_it(task: Task, visit: Visit) -> None:
-    page = visit.open()
+    page = visit.read_modules().open()
     told(page, a="1", b="2", c="3")
     page.keyboard.press("M")
     marked(page, "3 marked")
@@ -325,7 +325,7 @@ def test_a_mark_is_of_one_worker_and_goes_with_it(task: Task, visit: Visit) -> N
 @pytest.mark.parametrize("size", ["wide", "phone"])
 def test_three_thousand_are_marked_while_few_are_drawn(task: Task, visiting: Callable[..., Visit], size: str) -> None:
     visit = visiting(**({"viewport": PHONE, "has_touch": True, "is_mobile": True} if size == "phone" else {}))
-    page = visit.open()
+    page = visit.read_modules().open()
     told(page, **{f"w{at:04}": f"{at:04}" for at in range(3000)})
     page.keyboard.press("M")
     marked(page, "3,000 marked")

@@ -58,7 +58,7 @@ def tell(page: Page, begin: int, end: int) -> None:
 def listed(task: Task, visiting: Callable[..., Visit], request: pytest.FixtureRequest) -> Page:
     """The list with four hundred workers that have ended, unfolded."""
     options: dict[str, Any] = {"viewport": PHONE if request.param == "phone" else WIDE}
-    page = visiting(**options).open()
+    page = visiting(**options).read_modules().open()
     tell(page, 0, 400)
     group(page, "Done").get_by_role("button").first.click()
     expect(group(page, "Done").get_by_role("listitem").first).to_be_visible()

@@ -111,6 +111,12 @@ class Visit:
         if message.type == "error" and not _LOAD.search(message.text):
             self.problems.append(f"the console says: {message.text[:300]}")
 
+    def read_modules(self) -> Visit:
+        """Have the browser read the modules of the page, and not the script that is made of them: a test uses one."""
+        script = "import './js/main.js';"
+        self.context.route("**/page.js", lambda route: route.fulfill(content_type="text/javascript", body=script))
+        return self
+
     def open(self, path: str = "/") -> Page:
         """Open a path of the page by a new link; return the page when it is up."""
         self.page.goto(self.site.new_link(path))
