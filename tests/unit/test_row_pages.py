@@ -177,7 +177,18 @@ def test_a_terminal_is_kept_for_its_own_file(worker: WorkerDir) -> None:
     assert [row.spans for row in look(other, end, kept=kept).rows] == [(StyledText("two, two more"),)]
 
 
-@pytest.mark.parametrize("how", [{"begin": 0}, {}, {"begin": 0, "is_source": True}, {"is_source": True}])
+_LONG = pytest.mark.slow  # Whatever is at the end of a megabyte is found under the eyes of tracemalloc.
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"begin": 0},
+        pytest.param({}, marks=_LONG),
+        {"begin": 0, "is_source": True},
+        pytest.param({"is_source": True}, marks=_LONG),
+    ],
+)
 def test_a_page_of_many_rows_takes_no_more_memory_than_its_own(worker: WorkerDir, how: dict[str, Any]) -> None:
     write(worker, b"\n" * (1 << 20))
     tracemalloc.start()
