@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from agentctl.interfaces.web.compression import LEAST, Compressed
+from agentctl.interfaces.web.compression import LEAST, Compressed, _Sending
 
 JSON = {"content-type": "application/json", "etag": '"x"'}
 LONG = b'{"a": "' + b"abc" * LEAST + b'"}'
@@ -102,3 +104,24 @@ def test_what_is_sent_as_it_is(answer: Got) -> None:
     assert answer.body in {LONG, b"{}"}
     assert int(answer.headers["content-length"]) == len(answer.body)
     assert not answer.headers.get("etag", "").startswith("W/")
+
+
+def test_what_two_tasks_send_comes_in_one_order() -> None:
+    """A large part is packed in a thread; a sign of life that another task sends meanwhile comes behind it."""
+    sent: list[bytes] = []
+
+    async def take(message: Any) -> None:
+        sent.append(message.get("body", b""))
+
+    async def send() -> None:
+        answer = _Sending(take, is_wanted=True)
+        headers = [(b"content-type", b"text/event-stream")]
+        await answer.send({"type": "http.response.start", "status": 200, "headers": headers})
+        async with anyio.create_task_group() as group:
+            for body in (os.urandom(1 << 20).hex().encode(), b": ping\n\n", b"data: last\n\n"):
+                group.start_soon(answer.send, {"type": "http.response.body", "body": body, "more_body": True})
+
+    anyio.run(send)
+    whole = zlib.decompressobj(31).decompress(b"".join(sent))
+    assert whole.endswith(b": ping\n\ndata: last\n\n")
+    assert len(whole) == (2 << 20) + 20

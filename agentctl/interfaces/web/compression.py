@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 
+import anyio
 import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -66,9 +67,15 @@ class _Sending:
         self._begin: Message | None = None
         self._packer: zlib._Compress | None = None
         self._is_stream = False
+        #: A stream and its signs of life are sent by two tasks of the library, and what is packed first goes first.
+        self._turn = anyio.Lock()
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer. Its head waits for the first part of the body, which may be all of it."""
+        async with self._turn:
+            await self._send_next(message)
+
+    async def _send_next(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._begin = message
         elif message["type"] != "http.response.body":
