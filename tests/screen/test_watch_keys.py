@@ -16,9 +16,7 @@ from textual.events import Key
 from textual.widgets import Input
 
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.domain.states import Status
 from agentctl.domain.worker.need import Need
-from agentctl.domain.worker_row import BLANK
 from agentctl.interfaces.screen.acting import commands
 from agentctl.interfaces.screen.search_screen import SearchScreen
 from agentctl.interfaces.screen.texts.pager import Pager
@@ -28,7 +26,6 @@ from agentctl.operations.fleet.glance import FleetWorker
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.start.again import Retried, retry_workers
-from agentctl.operations.start.requests import Spawned
 from tests.advice import follow
 from tests.agent_steps import agent, agent_world
 from tests.life import kill_shims, leader_of
@@ -251,21 +248,34 @@ def test_works_whose_newest_tries_have_another_order_are_tried_again_once(
     assert set(statuses()) == before
 
 
-def test_what_was_tried_again_is_said_of_those_of_which_it_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_tried_again_is_said_of_those_of_which_it_is_true(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error behind the first of two tasks: the second one is tried again only now."""
-    tasks = [TaskDir(f"/nowhere/tasks/{name}") for name in ("t1", "t2")]
+    first, once = TaskDir(new_task().path), commands.OnceOnly()
+    run("new", "Another", "--id", "t2")
+    tasks = first, first.root.task("t2")
+    for task in tasks:
+        for name in ("a", "b"):
+            spawn(worker("exits", 3), "--wait", "--task", task.id, name=name, check=False)
     workers = [
-        FleetWorker(task, {**BLANK, "agentInstance": name}, Need.FAILED, (), None, 0)
+        FleetWorker(task, row, Need.FAILED, (), None, 0)
         for task in tasks
-        for name in ("a", "b")
+        for row in sorted(list_workers(task)[0], key=lambda row: row["agentInstance"])
     ]
+    calls: list[str] = []
 
-    def retries(task: TaskDir, names: list[str], **_: Any) -> Retried:
-        return Retried([Spawned(f"{one}-2", Status.QUEUED, task.id, reused=task.id == "t1") for one in names], {})
+    def fails_at_the_second(task: TaskDir, names: list[str], **how: Any) -> Retried:
+        calls.append(task.id)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return retry_workers(task, names, **how)
 
-    monkeypatch.setattr(commands, "retry_workers", retries)
-    assert commands.OnceOnly().start_again(workers) == "2 works are tried again, and 2 were before"
-    assert commands.OnceOnly().start_again(workers[2:]) == "2 works are tried again"
+    monkeypatch.setattr(commands, "retry_workers", fails_at_the_second)
+    with pytest.raises(OSError, match="No space left"):
+        once.start_again(workers)
+    assert once.start_again(workers) == "2 works are tried again, and 2 were before"
+    assert calls == ["t1", "t2", "t1", "t2"]
+    for task in tasks:
+        run("wait", "a-2", "b-2", "--task", task.id, check=False)
 
 
 def test_a_retry_that_is_pressed_again_before_it_is_done_is_one_try(
