@@ -12,7 +12,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.page.seen import insist, pressed, question, row
+from tests.page.seen import insist, pressed, question, row, said
 from tests.page.site import Site
 from tests.page.test_restart import ASKS
 from tests.page.visiting import Visit
@@ -21,6 +21,22 @@ from tests.support import run
 
 #: Within 5 s, on a machine that does other things too.
 SEEN_MS = 7000
+#: The page gets a sign of life of the stream, and the rest of it once the test calls `goOn`.
+_SIGN_FIRST = """
+const real = window.fetch;
+window.fetch = async (...args) => {
+  const answer = await real(...args);
+  if (!String(args[0]).includes('/api/v1/events?')) return answer;
+  const reader = answer.body.getReader();
+  const rest = new Promise((done) => { window.goOn = done; });
+  return new Response(new ReadableStream({ async start(to) {
+    to.enqueue(new TextEncoder().encode(': ping\\n\\n'));
+    await rest;
+    for (let part = await reader.read(); !part.done; part = await reader.read()) to.enqueue(part.value);
+    to.close();
+  } }), { status: answer.status, headers: answer.headers });
+};
+"""
 
 
 @contextmanager
@@ -61,6 +77,24 @@ def test_a_server_that_hangs_is_seen_and_a_click_says_so(task: Task, site: Site,
     visit.live()
     run("wait", "asks")
     assert run("logs", "asks").out.count("answer: yes") == 1
+
+
+def test_a_page_is_live_once_it_knows_what_there_is(task: Task, visit: Visit) -> None:
+    spawn(ASKS, name="asks")
+    visit.context.add_init_script(_SIGN_FIRST)
+    page = visit.page
+    page.goto(visit.site.new_link("/"))
+    expect(page.get_by_role("banner")).to_contain_text("connecting…")
+    expect(page.get_by_role("main")).to_contain_text("Loading…")
+    for key in ("M", "x"):
+        page.keyboard.press(key)
+        expect(said(page)).to_contain_text("the workers are still being loaded")
+    expect(is_live(page)).to_have_count(0)
+    page.evaluate("goOn()")
+    visit.live()
+    for key in ("Escape", "M"):  # What is typed at once behind a key that did nothing is a text.
+        page.keyboard.press(key)
+    expect(row(page, "asks").get_by_role("checkbox")).to_be_checked()
 
 
 def test_without_a_network_nothing_is_green(task: Task, site: Site, visit: Visit) -> None:

@@ -3,7 +3,7 @@ import { html, useLayoutEffect, useRef } from './dom.js';
 import { useKeys } from './keys.js';
 import { Marks } from './marks.js';
 import { plain } from './safe_text.js';
-import { about, changed, fleet, listen, partsOf, useTopics } from './store.js';
+import { about, changed, fleet, listen, partsOf, useTopics, whyNobody } from './store.js';
 
 /**
  * Where workers can be marked: `order` has those that have a line, as they stand; `why` says why one is not shown by
@@ -67,7 +67,7 @@ export function useMarking(view, keyNow, goOn) {
     markLine: () => {
       const key = keyNow();
       if (about.readOnly) return 'this page may only look';
-      if (!key || !fleet.workers.has(key)) return 'no worker is under the cursor';
+      if (!key || !fleet.workers.has(key)) return whyNobody();
       toggleMark(key);
       goOn();
       return true;
@@ -76,7 +76,7 @@ export function useMarking(view, keyNow, goOn) {
       if (about.readOnly) return 'this page may only look';
       const isMeant = (/** @type {string} */ key) => fleet.workers.get(key)?.need !== 'earlier' && !view.why(key);
       const keys = [...fleet.workers.keys()].filter(isMeant);
-      if (!keys.length) return 'there is no worker to mark';
+      if (!keys.length) return whyNobody('there is no worker to mark');
       marks.toggleAll(keys, fleet.workers);
       changed('marks');
       return true;

@@ -9,7 +9,7 @@ import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_c
 import { go, route, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { follow, reveal, useLastScroll, useScrolled, useStaying } from './scrolling.js';
-import { about, changed, connection, fleet, partsOf, sending, useTopics } from './store.js';
+import { about, changed, connection, fleet, partsOf, sending, useTopics, whyNobody } from './store.js';
 import { costWords, NEEDS, saidOf, shortNumber, signOf, tokensOf } from './words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { useWorkerKeys } from './worker_keys.js';
@@ -119,7 +119,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
     last: () => move(keys.length - 1),
     open: () => {
       const key = keyNow();
-      if (!key) return 'no worker is under the cursor';
+      if (!key) return whyNobody();
       go(workerHref(...partsOf(key)));
       return true;
     },
@@ -129,7 +129,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
       return key && first && cardKey(key, first);
     }, () => {
       const key = keyNow();
-      return key ? `${partsOf(key)[1]} asks nothing` : 'no worker is under the cursor';
+      return key ? `${partsOf(key)[1]} asks nothing` : whyNobody();
     }), () => {
       const key = keyNow();
       const next = keys.slice(at() + 1).find((one) => asksOf(one).length && rankOfKey.get(one)?.need === 'needs_you');

@@ -205,6 +205,12 @@ export function partsOf(key) {
 /** @param {Sent.Worker} worker */
 export const isLive = (worker) => !TERMINAL.has(worker.status);
 
+/**
+ * Why a key for workers does nothing: before the fleet is known, nobody can tell what is not there.
+ * @param {string} lack
+ */
+export const whyNobody = (lack = 'no worker is under the cursor') => (fleet.isKnown ? lack : 'the workers are still being loaded');
+
 // -- questions that somebody else answered ---------------------------------------------------------------------------
 
 const shownQuestions = new Set();

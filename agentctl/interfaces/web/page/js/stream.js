@@ -74,15 +74,20 @@ export function openStream(tell) {
       if (!response.ok) throw new Error(`the server answered ${response.status}`);
       const body = /** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (response.body);
       const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-      const parse = eventStreamParser(take);
+      let isCaughtUp = false;
+      const parse = eventStreamParser((message) => {
+        take(message);
+        isCaughtUp ||= message.event === 'cursor';
+      });
       for (;;) {
         const { done, value } = await reader.read();
         if (done || current !== abort) break;
         heardAt = Date.now();
         aliveAt = heardAt;
         pause = FIRST_PAUSE_MS;
-        tell.onState('open', heardAt);
         parse(value);
+        // A server that is still looking sends signs of life, and a large fleet comes in many parts.
+        tell.onState(isCaughtUp ? 'open' : 'opening', heardAt);
       }
     } catch { /* It is opened again below. */ }
     if (current === abort) lose();

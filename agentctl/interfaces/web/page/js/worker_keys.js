@@ -6,7 +6,7 @@ import { useKeys } from './keys.js';
 import { areMarked } from './marking.js';
 import { go, route, workerHref } from './router.js';
 import { actOnMarked, copyMarked, isPossible } from './several.js';
-import { about, fleet, partsOf } from './store.js';
+import { about, fleet, partsOf, whyNobody } from './store.js';
 
 /** @import { Several } from './several.js' */
 
@@ -21,7 +21,7 @@ export function useWorkerKeys(keyNow) {
   const act = (work, nameOf) => () => {
     const key = keyNow();
     const worker = key && fleet.workers.get(key);
-    if (!worker) return 'no worker is under the cursor';
+    if (!worker) return whyNobody();
     if (nameOf && about.readOnly) return 'this page may only look';
     const [task, instance] = partsOf(key);
     const lack = nameOf && lackOf(nameOf(worker), worker);
