@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters import processes
+from agentctl.adapters.locks import try_lock
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain.names import WorkerId
 from agentctl.errors import StorageError
 from agentctl.supervision.dispatch import slots
-from agentctl.supervision.dispatch.slots import guest_place, held_places, move_guests, survey
+from agentctl.supervision.dispatch.slots import LOAN, guest_place, held_places, is_lent, lend, move_guests, survey
 from agentctl.supervision.queue.places import Occupant, names_shim
 from agentctl.supervision.queue.queue_hold import QueueHolds
 
@@ -52,6 +54,35 @@ def test_where_not_all_slots_can_be_opened_none_is_kept(tmp_path: Path) -> None:
     after.release()
 
 
+@pytest.mark.parametrize("name", ["1", "2.guest", "ahead-1.guest"])
+def test_where_a_place_cannot_be_read_none_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A process that lives on, such as the host of an agent, kept the lock of the place that the disk did not show."""
+    tree = tree_at(str(tmp_path))
+    (tmp_path / "slots").mkdir()
+    Path(tree.slots, name).write_text('{"taskId": "t1", "instance": "gone"}')
+    with monkeypatch.context() as broken:
+        broken.setattr(slots, "read_occupant", _unreadable)
+        for look in (_moved, lambda tree: guest_place(tree, name.removesuffix(".guest"))):
+            with pytest.raises(StorageError):
+                look(tree)
+    for place in os.listdir(tree.slots):
+        fd = try_lock(tree.slots / place)
+        assert fd is not None, place
+        os.close(fd)
+
+
+def _moved(tree: TreeDir) -> None:
+    found = survey(tree, 2, 2)
+    try:
+        move_guests(tree, found, QueueHolds(tree))
+    finally:
+        found.release()
+
+
+def _unreadable(path: FilePath) -> None:
+    raise StorageError(f"{path} cannot be read")
+
+
 @pytest.mark.parametrize("nearest_first", [True, False])
 def test_a_chain_that_moves_up_loses_none_of_its_guests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, nearest_first: bool
@@ -66,7 +97,8 @@ def test_a_chain_that_moves_up_loses_none_of_its_guests(
     first.occupy(Occupant(WorkerId("t1", "first")))
     second.occupy(Occupant(WorkerId("t1", "second")))
     Path(tree.slots, "1.guest.guest.guest").write_text('{"shim": null}')
-    Path(tree.slots, "1.guest.guest.loan").touch()
+    loan = lend(tree, "1.guest.guest", LOAN, WorkerId("t1", "second"))
+    assert loan is not None
     lender.let_go()
     by_length = partial(sorted, key=len, reverse=not nearest_first)
     monkeypatch.setattr(slots, "_names", lambda _: by_length(os.listdir(tree.slots)))
@@ -75,7 +107,8 @@ def test_a_chain_that_moves_up_loses_none_of_its_guests(
     assert dict(held_places(tree)) == {
         "1": Occupant(WorkerId("t1", "first")), "1.guest": Occupant(WorkerId("t1", "second")),
     }  # fmt: skip
-    assert Path(tree.slots, "1.guest.loan").exists()
+    assert is_lent(tree, "1.guest", LOAN)
+    os.close(loan)
     first.let_go()
     second.let_go()
 

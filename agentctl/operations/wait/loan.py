@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from agentctl.adapters.locks import locked
 from agentctl.domain.names import WorkerId
+from agentctl.errors import StorageError
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.calling import caller
 from agentctl.supervision.dispatch.dispatch import complete_dispatch, dispatch_locked
-from agentctl.supervision.dispatch.slots import loan_lock, place_of
+from agentctl.supervision.dispatch.slots import LOAN, lend, place_of
 
 
 class Loan:
@@ -32,7 +34,8 @@ class Loan:
             return None
         if self._fd is None:
             place = place_of(tree, me.worker.id)
-            self._fd = loan_lock(tree, place) if place is not None else None
+            with contextlib.suppress(StorageError):  # On a full disk, at a later look.
+                self._fd = lend(tree, place, LOAN, me.worker.id) if place is not None else None
             if self._fd is None:
                 return None
             self._live_task.watch.add(tree.slots)  # A guest ends before its place is free: wake at both.

@@ -6,13 +6,11 @@ right to run, which its last worker uses. A lender that goes on is moved behind 
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 
-from agentctl.adapters.locks import try_lock
 from agentctl.adapters.taskdir import TreeDir
-from agentctl.supervision.dispatch.slots import GUEST, IDLE, LOAN, guest_place
+from agentctl.supervision.dispatch.slots import GUEST, IDLE, LOAN, follow_lenders, guest_place, is_lent
 from agentctl.supervision.queue.places import Place
 
 
@@ -35,7 +33,7 @@ def come_back(tree: TreeDir, place: str) -> bool:
     chain = [place]
     while (free := guest_place(tree, chain[-1])) is None:
         chain.append(chain[-1] + GUEST)
-        if not _is_held(tree, chain[-1] + IDLE):
+        if not is_lent(tree, chain[-1], IDLE):
             return False
     free.let_go()
     if len(chain) > 1:
@@ -53,35 +51,22 @@ def _idle_places(tree: TreeDir) -> Iterator[Place]:
 
 def _is_lent(tree: TreeDir, place: str) -> bool:
     """Return whether a place is lent; a guest's place is lent only while its host lends too, and so on upwards."""
-    if not _is_held(tree, place + IDLE):
+    if not is_lent(tree, place, IDLE):
         return False
     while place.endswith(GUEST):
         place = place.removesuffix(GUEST)
-        if not (_is_held(tree, place + IDLE) or _is_held(tree, place + LOAN)):
+        if not is_lent(tree, place, IDLE, LOAN):
             return False
     return True
 
 
-def _is_held(tree: TreeDir, name: str) -> bool:
-    if not (tree.slots / name).exists():
-        return False
-    fd = try_lock(tree.slots / name)
-    if fd is not None:
-        os.close(fd)
-    return fd is None
-
-
 def _put_behind(tree: TreeDir, chain: list[str]) -> None:
-    """Move the first of a chain behind its last, and all others up by one.
+    """Move the first of a chain behind its last, and all others up by one; their loans follow them.
 
-    The locks are on the files, so a worker that is moved need not know. A kill in between leaves a free place with a
+    The locks are on the files, so a worker that is moved need not know. A cut in between leaves a free place with a
     guest, which is moved there like any other.
     """
     os.rename(tree.slots / chain[0], tree.slots / (chain[-1] + GUEST))
     for above, below in zip(chain, [*chain[1:], chain[-1] + GUEST], strict=True):
         os.rename(tree.slots / below, tree.slots / above)
-        for suffix in (IDLE, LOAN):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(tree.slots / (above + suffix))
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(tree.slots / (below + suffix), tree.slots / (above + suffix))
+    follow_lenders(tree)

@@ -2,17 +2,22 @@
 
 `slots/<n>` are the slots of a tree of tasks. `slots/<n>.guest` is the place that the occupant of slot n lends while it
 waits for its own descendants; `slots/<n>.loan` is locked by that wait. `slots/<n>.idle` is locked by an agent that was
-kept and has nothing to do: its guest may be any worker. Each place names its occupant.
+kept and has nothing to do: its guest may be any worker. Each place names its occupant, and each loan its lender.
 Places are taken and given back only under the queue's lock, so that trying a lock disturbs nobody.
+
+The disk may cut off any move, which is several renames. So a loan counts by the lender that it names: one that was left
+behind, beside a place of somebody else's, lends nothing, and the next dispatch moves it after its lender.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from collections.abc import Iterator
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_known
+from agentctl.adapters.files import read_known, storage_errors, write_in_place
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
@@ -86,11 +91,11 @@ def survey(tree: TreeDir, cap: int, wanted: int) -> Survey:
 
 def _look_at_slot(tree: TreeDir, path: FilePath, found: Survey) -> None:
     fd = _try_lock(path)
-    occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
     if fd is None:
-        found.taken.append(occupant or Occupant(_UNKNOWN))
+        found.taken.append(read_occupant(path) or Occupant(_UNKNOWN))
         return
-    found.free.append(Place(fd))
+    found.free.append(Place(fd))  # From here on, whatever fails releases it.
+    occupant = read_occupant(path) if os.fstat(fd).st_size else None
     if occupant is not None and is_still_there(tree, occupant):
         found.free.pop().let_go()
         found.taken.append(occupant)
@@ -141,6 +146,11 @@ def move_guests(tree: TreeDir, found: Survey, holds: QueueHolds) -> None:
     A guest without a host has not begun: while its queue is held, it stays where it is.
     """
     _close_gaps(tree)
+    _fill(tree, found, holds)
+    follow_lenders(tree)
+
+
+def _fill(tree: TreeDir, found: Survey, holds: QueueHolds) -> None:
     for place in list(found.free):
         slot = _path_of(tree, place)
         guests = [name for name in guests_of(tree) if _is_taken(tree, name)]
@@ -150,8 +160,10 @@ def move_guests(tree: TreeDir, found: Survey, holds: QueueHolds) -> None:
         # The slot's own guest first: what another guest lends itself would take the name of this one.
         name = slot.name + GUEST if slot.name + GUEST in guests else min(guests, key=lambda name: (len(name), name))
         found.free.remove(place)
-        _move(tree, name, slot.name)
-        os.close(place.fd)
+        try:
+            _move(tree, name, slot.name)
+        finally:
+            os.close(place.fd)
         found.taken.append(read_occupant(slot) or Occupant(_UNKNOWN))
 
 
@@ -171,13 +183,28 @@ def _close_gaps(tree: TreeDir) -> None:
 
 
 def _move(tree: TreeDir, name: str, to: str) -> None:
-    """Move the occupant of a place, with what it lends.
+    """Move the occupant of a place, with its guests; their loans follow them.
 
     The nearest first: where a chain moves up by one, each takes the name that the one above it has just left.
     """
     os.rename(tree.slots / name, tree.slots / to)
-    for below in sorted((other for other in _names(tree) if other.startswith(name + ".")), key=len):
+    for below in sorted((other for other in guests_of(tree) if other.startswith(name + ".")), key=len):
         os.rename(tree.slots / below, tree.slots / (to + below[len(name) :]))
+
+
+def follow_lenders(tree: TreeDir) -> None:
+    """Give each loan the name of the place that its lender has by now, unless that of another worker still has it.
+
+    The nearest first, as the places were moved.
+    """
+    loans = sorted((name for name in _names(tree) if name.endswith((IDLE, LOAN))), key=len)
+    places = {str(occupant.worker_id): place for place, occupant in held_places(tree)} if loans else {}
+    for name in loans:
+        place, dot, kind = name.rpartition(".")
+        own = places.get(_lender_at(tree, name) or "", place)
+        if own != place and _lender_at(tree, own + dot + kind) is None:
+            with contextlib.suppress(OSError):  # It lends nothing until the next dispatch moves it.
+                os.rename(tree.slots / name, tree.slots / (own + dot + kind))
 
 
 def _is_taken(tree: TreeDir, name: str) -> bool:
@@ -185,10 +212,11 @@ def _is_taken(tree: TreeDir, name: str) -> bool:
     fd = _try_lock(tree.slots / name)
     if fd is None:
         return True
-    occupant = read_occupant(tree.slots / name)
-    is_alive = occupant is not None and is_still_there(tree, occupant)
-    os.close(fd)
-    return is_alive
+    try:
+        occupant = read_occupant(tree.slots / name)
+        return occupant is not None and is_still_there(tree, occupant)
+    finally:
+        os.close(fd)
 
 
 def starting_of(tree: TreeDir, found: Survey) -> set[WorkerId]:
@@ -205,9 +233,44 @@ def _path_of(tree: TreeDir, place: Place) -> FilePath:
     raise LookupError("a place without a file")
 
 
-def loan_lock(tree: TreeDir, place: str) -> int | None:
-    """Begin a loan of a place, which lasts as long as the descriptor; None if another wait of the worker lends it."""
-    return _try_lock(tree.slots / (place + LOAN))
+def lend(tree: TreeDir, place: str, kind: str, lender: WorkerId) -> int | None:
+    """Begin a loan of a place, which lasts as long as the descriptor; None while another one has its name.
+
+    Args:
+        kind: `IDLE` or `LOAN`.
+
+    Raises:
+        StorageError: The disk does not take it.
+    """
+    path = tree.slots / (place + kind)
+    fd = _try_lock(path)
+    if fd is not None:
+        try:
+            with storage_errors(path, "write"):
+                write_in_place(fd, json.dumps({"lender": str(lender)}).encode())
+        except BaseException:
+            os.close(fd)
+            raise
+    return fd
+
+
+def is_lent(tree: TreeDir, place: str, *kinds: str) -> bool:
+    """Return whether the occupant of a place lends it, in one of these ways."""
+    lenders = {_lender_at(tree, place + kind) for kind in kinds} - {None}
+    occupant = read_occupant(tree.slots / place) if lenders else None
+    return occupant is not None and str(occupant.worker_id) in lenders
+
+
+def _lender_at(tree: TreeDir, name: str) -> str | None:
+    """Return whom a loan names, `TASK/INSTANCE`; None if nobody holds it."""
+    path = tree.slots / name
+    if not path.exists():
+        return None
+    fd = _try_lock(path)
+    if fd is not None:
+        os.close(fd)
+        return None
+    return str(read_known(path).get("lender"))
 
 
 def guest_place(tree: TreeDir, place: str) -> Place | None:
@@ -216,11 +279,17 @@ def guest_place(tree: TreeDir, place: str) -> Place | None:
     fd = _try_lock(path)
     if fd is None:
         return None
-    occupant = read_occupant(path)
-    if occupant is not None and is_still_there(tree, occupant):
-        os.close(fd)
-        return None
-    return Place(fd)
+    found = Place(fd)
+    try:
+        occupant = read_occupant(path)
+        is_free = occupant is None or not is_still_there(tree, occupant)
+    except BaseException:
+        found.let_go()
+        raise
+    if is_free:
+        return found
+    found.let_go()
+    return None
 
 
 def describe_taken(taken: list[Occupant]) -> str:

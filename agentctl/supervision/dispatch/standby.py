@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 
-from agentctl.adapters.locks import locked, try_lock
+from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.supervision.dispatch.dispatch import complete_dispatch, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
-from agentctl.supervision.dispatch.slots import IDLE, place_of
+from agentctl.supervision.dispatch.slots import IDLE, lend, place_of
 
 #: The queue's lock is mostly held for some milliseconds.
 _PATIENCE_S = 0.1
@@ -38,10 +38,10 @@ class Standby:
             with self._queue_locked():  # A guest's place is moved, that is renamed, under this lock.
                 place = self._place()
                 if place is not None and self._loan is None:
-                    self._loan = try_lock(self.tree.slots / (place + IDLE))
+                    self._loan = lend(self.tree, place, IDLE, self.worker.id)
                 done = dispatch_locked(self.tree, folder=self.folder)
             complete_dispatch(self.tree, done, folder=self.folder)
-            return True
+            return place is None or self._loan is not None
         return False
 
     def end_loan(self) -> None:
