@@ -221,5 +221,5 @@ def test_a_loan_that_was_left_behind_lets_nobody_in(workers: Workers) -> None:
     workers.no_more_than_the_cap_are_at_work()
 
 
-Workers.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Workers.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestLentPlaces = Workers.TestCase

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support import REPOSITORY, environment
 
 _PRINTS_BYTES = r"""
@@ -76,6 +78,7 @@ def test_a_failure_is_told_by_one_of_several_processes(tmp_path: Path) -> None:
     assert "1 failed" in told
 
 
+@pytest.mark.slow
 def test_nothing_that_programs_inherit_is_left_changed(tmp_path: Path) -> None:
     told = _outcome(tmp_path, _LEAVES, "-p", "no:xdist")
     failed = sorted(

@@ -54,6 +54,9 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "search": {"terms": ["well"]},
 }  # fmt: skip
 
+#: Of so many odd documents each is tried in every run.
+_MOST = 250
+
 
 def variants(value: Any) -> Iterator[Any]:
     """Yield a document again and again, each time with another value of it replaced."""
@@ -94,7 +97,13 @@ def folder(root: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     run("cancel", "--all", check=False)
 
 
-@pytest.mark.parametrize("name", FILES)
+def _named(name: str) -> Any:
+    """A document of many values takes long."""
+    many = sum(1 for _ in variants(FILES[name]))
+    return pytest.param(name, marks=[pytest.mark.slow] if many > _MOST else [])
+
+
+@pytest.mark.parametrize("name", [_named(name) for name in FILES])
 def test_each_answer_is_of_its_type_whatever_a_file_holds(root: Path, folder: Path, name: str) -> None:
     file = folder / name
     file.parent.mkdir(exist_ok=True)
