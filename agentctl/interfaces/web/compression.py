@@ -67,11 +67,16 @@ class _Sending:
         self._begin: Message | None = None
         self._packer: zlib._Compress | None = None
         self._is_stream = False
+        #: Its head is sent, and nothing of it is packed: the rest goes as it comes.
+        self._passes = False
         #: A stream and its signs of life are sent by two tasks of the library, and what is packed first goes first.
         self._turn = anyio.Lock()
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer. Its head waits for the first part of the body, which may be all of it."""
+        if self._passes:
+            await self._send(message)
+            return
         async with self._turn:
             await self._send_next(message)
 
@@ -99,6 +104,7 @@ class _Sending:
                 _tell(headers, None if message.get("more_body") else len(message["body"]))
         await self._send({**begin, "headers": headers.raw})
         await self._send(message)
+        self._passes = self._packer is None
 
     async def _packed(self, packer: zlib._Compress, message: Message) -> Message:
         """Return a part of the body, compressed; of a stream, so that the client can read all of it at once."""
