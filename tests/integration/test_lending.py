@@ -14,7 +14,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain.names import WorkerId
 from agentctl.supervision.dispatch.dispatch import dispatch, dispatch_locked
-from agentctl.supervision.dispatch.slots import guest_place, place_of
+from agentctl.supervision.dispatch.slots import guest_place, place_of, survey
 from agentctl.supervision.queue.places import Occupant
 from tests.life import set_config
 from tests.steps import Task, held, kill, new_task, row, spawn, spawn_batch, statuses
@@ -192,7 +192,7 @@ def test_a_guest_on_its_way_is_not_started_by_another_lender_too(root: Path, tmp
     top = WorkerId(tree.id, "top")
     place = place_of(tree, WorkerId(tree.id, "child"))
     assert place is not None
-    guest = guest_place(tree, place)
+    guest = guest_place(tree, place, survey(tree, 0, 0))
     assert guest is not None
     guest.occupy(Occupant(WorkerId(tree.id, "leaf")))
     with locked(tree.queue_lock):

@@ -1,4 +1,4 @@
-"""At stake: where the disk cuts off a move of places, no more are at work than the cap says, and no place is lost."""
+"""At stake: whatever is cut off or killed meanwhile, no more are at work than the cap says, and no place is lost."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from agentctl.adapters.locks import try_lock
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError
+from agentctl.supervision.dispatch import slots
 from agentctl.supervision.dispatch.idle_places import come_back, idle_place
-from agentctl.supervision.dispatch.slots import IDLE, Survey, lend, move_guests, place_of, survey
+from agentctl.supervision.dispatch.slots import IDLE, Survey, held_places, lend, move_guests, place_of, survey
 from agentctl.supervision.queue.places import Occupant, Place
 from agentctl.supervision.queue.queue_hold import QueueHolds
 
 CAP = 2
 #: Of the renames and removals of a step, these pass before one fails; None: the disk is well.
 CUTS = st.sampled_from([None, None, None, 0, 1, 2, 3])
+#: Behind so many looks at a place of a step one worker is killed.
+STRIKES = st.sampled_from([None, None, 0, 1, 2, 3, 4, 5, 6])
 
 
 @contextmanager
@@ -57,17 +62,39 @@ class Workers(RuleBasedStateMachine):
         Path(self._folder.name, "slots").mkdir()
         self.tree = tree_at(self._folder.name)
         self.many = 0
-        self.places: dict[WorkerId, Place] = {}
+        #: Of a worker whose shim was killed: None.
+        self.places: dict[WorkerId, Place | None] = {}
         self.loans: dict[WorkerId, int] = {}
         self.working: set[WorkerId] = set()
         #: Those that have a message, and a guest in their place.
         self.waiting: set[WorkerId] = set()
+        #: Who is killed, and behind how many looks.
+        self.struck: tuple[WorkerId, int] | None = None
+        self._patches = (
+            mock.patch.object(slots, "is_still_there", lambda _, occupant: occupant.worker_id in self._shimless()),
+            mock.patch.object(slots, "try_lock", self._looked_at),
+        )
+        for one in self._patches:
+            one.start()
 
     def teardown(self) -> None:
         """Leave nothing open."""
-        for fd in (*(place.fd for place in self.places.values()), *self.loans.values()):
+        for one in self._patches:
+            one.stop()
+        for fd in (*(place.fd for place in self.places.values() if place is not None), *self.loans.values()):
             os.close(fd)
         self._folder.cleanup()
+
+    def _shimless(self) -> list[WorkerId]:
+        return [worker for worker, place in self.places.items() if place is None]
+
+    def _looked_at(self, path: FilePath, *, is_written: bool = True) -> int | None:
+        if self.struck is not None:
+            worker, left = self.struck
+            self.struck = (worker, left - 1) if left > 0 else None
+            if left == 0 and worker in self.places:
+                self.end_one(worker, is_killed=True)
+        return try_lock(path, is_written=is_written)
 
     # -- what a dispatch does, under the queue's lock --------------------------------------------------------------
 
@@ -88,7 +115,7 @@ class Workers(RuleBasedStateMachine):
         """Take a free place."""
         found = self._moved()
         try:
-            return found.free.pop(0) if found.free else idle_place(self.tree)
+            return found.free.pop(0) if found.free else idle_place(self.tree, found)
         finally:
             found.release()
 
@@ -96,9 +123,9 @@ class Workers(RuleBasedStateMachine):
         """Start a worker in a place that must be there."""
         place = self.free_place()
         assert place is not None, (sorted(self.places), sorted(os.listdir(self.tree.slots)))
-        return self._occupied(place)
+        return self.occupied(place)
 
-    def _occupied(self, place: Place) -> WorkerId:
+    def occupied(self, place: Place) -> WorkerId:
         self.many += 1
         worker = WorkerId("t1", f"w{self.many}")
         place.occupy(Occupant(worker))
@@ -106,12 +133,39 @@ class Workers(RuleBasedStateMachine):
         self.working.add(worker)
         return worker
 
-    @rule(cut=CUTS)
-    def begin(self, cut: int | None) -> None:
+    @rule(cut=CUTS, data=st.data())
+    def begin(self, cut: int | None, data: st.DataObject) -> None:
         """Start one more worker, if there is a place for it."""
+        self.strike(data)
         with suppress(OSError, AgentctlError), cut_off(cut):
             if (place := self.free_place()) is not None:
-                self._occupied(place)
+                self.occupied(place)
+
+    def strike(self, data: st.DataObject) -> None:
+        """Have one be killed during the step, perhaps."""
+        after = data.draw(STRIKES) if self.places else None
+        self.struck = None if after is None else (data.draw(st.sampled_from(sorted(self.places))), after)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.places)
+    def lose_shim(self, data: st.DataObject) -> None:
+        """Have the shim of one be killed; the worker lives on."""
+        self.lose_shim_of(data.draw(st.sampled_from(sorted(self.places))))
+
+    def lose_shim_of(self, worker: WorkerId) -> None:
+        """Kill a shim."""
+        names = [occupant.worker_id for _, occupant in held_places(self.tree)]
+        if (place := self.places[worker]) is not None and names.count(worker) == 1:
+            place.let_go()
+            self.places[worker] = None
+
+    @rule(number=st.integers(1, 3))
+    def fail_to_start(self, number: int) -> None:
+        """Have a start fail, or be killed: the place names a worker that gets another one."""
+        place = self.free_place()
+        if place is not None:
+            place.occupy(Occupant(WorkerId("t1", f"w{self.many + number}")))
+            place.let_go()
 
     @precondition(lambda self: self.working)
     @rule(data=st.data(), cut=CUTS)
@@ -119,15 +173,14 @@ class Workers(RuleBasedStateMachine):
         """Have one wait for a message."""
         worker = data.draw(st.sampled_from(sorted(self.working)))
         self.working.discard(worker)
+        self.strike(data)
         with suppress(OSError, AgentctlError), cut_off(cut):
             self.lend_place(worker)
 
     def lend_place(self, worker: WorkerId) -> None:
         """Have one at rest lend its place, unless it does already."""
         self.working.discard(worker)
-        place = place_of(self.tree, worker)
-        assert place is not None
-        if worker not in self.loans and (loan := lend(self.tree, place, IDLE, worker)) is not None:
+        if worker not in self.loans and (loan := lend(self.tree, IDLE, worker)) is not None:
             self.loans[worker] = loan
         self.look()
 
@@ -137,6 +190,7 @@ class Workers(RuleBasedStateMachine):
         """Have one get a message, or try again to take it up."""
         worker = data.draw(st.sampled_from(self._at_rest()))
         self.waiting.add(worker)
+        self.strike(data)
         with suppress(OSError, AgentctlError), cut_off(cut):
             self.come_back(worker)
 
@@ -145,9 +199,7 @@ class Workers(RuleBasedStateMachine):
         if worker in self.loans:
             os.close(self.loans.pop(worker))
         self.look()
-        place = place_of(self.tree, worker)
-        assert place is not None
-        if come_back(self.tree, place):
+        if come_back(self.tree, worker) and worker in self.places:
             self.waiting.discard(worker)
             self.working.add(worker)
 
@@ -156,14 +208,17 @@ class Workers(RuleBasedStateMachine):
     def end(self, data: st.DataObject, cut: int | None) -> None:
         """Have one end, whatever it does."""
         self.end_one(data.draw(st.sampled_from(sorted(self.places))))
+        self.strike(data)
         with suppress(OSError, AgentctlError), cut_off(cut):
             self.look()
 
-    def end_one(self, worker: WorkerId) -> None:
-        """End one."""
+    def end_one(self, worker: WorkerId, *, is_killed: bool = False) -> None:
+        """End one; the place of one that is killed, or has no shim, goes on naming it."""
         if worker in self.loans:
             os.close(self.loans.pop(worker))
-        self.places.pop(worker).vacate(None)
+        place = self.places.pop(worker)
+        if place is not None:
+            place.let_go() if is_killed else place.vacate(None)
         self.working.discard(worker)
         self.waiting.discard(worker)
 
@@ -186,6 +241,7 @@ class Workers(RuleBasedStateMachine):
     @rule()
     def all_that_rest_leave_their_right_to_others(self) -> None:
         """On a disk that is well: nobody is kept waiting for a right that nobody uses."""
+        self.struck = None
         for worker in self._at_rest():
             self.come_back(worker) if worker in self.waiting else self.lend_place(worker)
         while len(self.working) < CAP and not self.waiting:
@@ -218,6 +274,27 @@ def test_a_loan_that_was_left_behind_lets_nobody_in(workers: Workers) -> None:
     workers.begin_one()
     workers.begin_one()
     workers.come_back(guest)
+    workers.no_more_than_the_cap_are_at_work()
+
+
+@pytest.mark.parametrize("after", range(16))
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_host_that_is_killed_between_two_looks_leaves_its_right_to_its_guest(
+    workers: Workers, after: int, *, is_begun: bool
+) -> None:
+    """At whichever look: one that saw the host and one that missed it, and its guest worked beside one too many."""
+    lender, _ = workers.begin_one(), workers.begin_one()
+    workers.lend_place(lender)
+    host = workers.begin_one()
+    workers.lend_place(host)
+    workers.begin_one()
+    workers.lose_shim_of(host)
+    workers.struck = (host, after)
+    if is_begun:
+        if (place := workers.free_place()) is not None:
+            workers.occupied(place)
+    else:
+        workers.come_back(lender)
     workers.no_more_than_the_cap_are_at_work()
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 from agentctl.adapters.locks import locked
 from agentctl.domain.names import WorkerId
-from agentctl.errors import StorageError
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.calling import caller
 from agentctl.supervision.dispatch.dispatch import complete_dispatch, dispatch_locked
@@ -33,9 +31,7 @@ class Loan:
         if me is None or me.task.root.path != tree.root.path:
             return None
         if self._fd is None:
-            place = place_of(tree, me.worker.id)
-            with contextlib.suppress(StorageError):  # On a full disk, at a later look.
-                self._fd = lend(tree, place, LOAN, me.worker.id) if place is not None else None
+            self._fd = lend(tree, LOAN, me.worker.id) if place_of(tree, me.worker.id) is not None else None
             if self._fd is None:
                 return None
             self._live_task.watch.add(tree.slots)  # A guest ends before its place is free: wake at both.

@@ -36,7 +36,6 @@ from agentctl.supervision.dispatch.slots import (
     guest_place,
     guests_of,
     move_guests,
-    place_of,
     starting_of,
     survey,
 )
@@ -134,11 +133,11 @@ def dispatch_locked(
     try:
         move_guests(tree, found, holds)
         held, room = HeldInTree(tree), _Room(tree, found)
-        for ticket in ready_tickets(tree, queue, starting_of(tree, found), given or (), done.removed, holds):
+        for ticket in ready_tickets(tree, queue, starting_of(found), given or (), done.removed, holds):
             if not _has_environment(ticket, folder, given) or held.holds(_agent_of(tree, ticket)):
                 continue
-            place = room.place_for(ticket) or idle_place(tree) or _lent(tree, ticket, lender)
-            place = place or ahead_place(tree, ticket.worker_id)
+            place = room.place_for(ticket) or idle_place(tree, found) or _lent(tree, ticket, lender, found)
+            place = place or ahead_place(tree, ticket.worker_id, found)
             if place is None and lender is None and not found.free:
                 break
             if place is None:
@@ -146,7 +145,7 @@ def dispatch_locked(
             try:
                 _give_place(tree, ticket, place, shim, done)
             except (StorageError, OSError) as error:
-                place.let_go()
+                place.vacate(None)  # Where its name stayed, it would have two places once it is started in another.
                 why = error.strerror if isinstance(error, OSError) else error.message
                 done.problem = f"it could not be started: {why}"
                 break
@@ -197,13 +196,13 @@ def check_free(task: TaskDir, parent: WorkerDir | None, wanted: int, cap: int) -
     try:
         move_guests(tree, found, holds)
         folder, held = environment.store_folder(), HeldInTree(tree)
-        tickets = ready_tickets(tree, queue, starting_of(tree, found), (), [], holds)
+        tickets = ready_tickets(tree, queue, starting_of(found), (), [], holds)
         known = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
         ready = (ticket for ticket in known if not held.holds(_agent_of(tree, ticket)))
-        free = len(found.free) + count_idle(tree)
+        free = len(found.free) + count_idle(tree, found)
         spoken_for = sum(1 for _ in islice(ready, free))
         if free - spoken_for < wanted:
-            names = describe_taken(found.taken)
+            names = describe_taken(found)
             if wanted > 1:
                 why = f"{wanted} workers need a slot each, and {max(0, free - spoken_for)} of {cap} are free"
             elif names:
@@ -241,12 +240,11 @@ def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> b
     return environment.waits(folder, ticket.environment)
 
 
-def _lent(tree: TreeDir, ticket: Ticket, lender: WorkerId | None) -> Place | None:
+def _lent(tree: TreeDir, ticket: Ticket, lender: WorkerId | None, found: Survey) -> Place | None:
     """Return the lender's guest place, if the worker of `ticket` descends from the lender and the place is free."""
     if lender is None or not _descends(tree, ticket, lender):
         return None
-    place = place_of(tree, lender)  # Looked up each time: a lender that is a guest itself may have been moved.
-    return guest_place(tree, place) if place is not None else None
+    return next(filter(None, (guest_place(tree, place, found) for place in found.places_of(lender))), None)
 
 
 def _descends(tree: TreeDir, ticket: Ticket, lender: WorkerId) -> bool:

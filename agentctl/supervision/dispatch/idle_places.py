@@ -10,58 +10,71 @@ import os
 from collections.abc import Iterator
 
 from agentctl.adapters.taskdir import TreeDir
-from agentctl.supervision.dispatch.slots import GUEST, IDLE, LOAN, follow_lenders, guest_place, is_lent
+from agentctl.domain.names import WorkerId
+from agentctl.supervision.dispatch.slots import GUEST, IDLE, LOAN, Survey, guest_place, survey
 from agentctl.supervision.queue.places import Place
 
 
-def idle_place(tree: TreeDir) -> Place | None:
+def idle_place(tree: TreeDir, found: Survey) -> Place | None:
     """Take a place that an idle worker lends; None if there is none. Under the queue's lock, like everything here."""
-    return next(_idle_places(tree), None)
+    return next(_idle_places(tree, found), None)
 
 
-def count_idle(tree: TreeDir) -> int:
+def count_idle(tree: TreeDir, found: Survey) -> int:
     """Return the number of lent places that are free."""
     count = 0
-    for place in _idle_places(tree):
+    for place in _idle_places(tree, found):
         place.let_go()
         count += 1
     return count
 
 
-def come_back(tree: TreeDir, place: str) -> bool:
+def come_back(tree: TreeDir, worker_id: WorkerId) -> bool:
     """Let a worker that no longer lends its place go on in it; False while a guest works in what it has lent."""
-    chain = [place]
-    while (free := guest_place(tree, chain[-1])) is None:
-        chain.append(chain[-1] + GUEST)
-        if not is_lent(tree, chain[-1], IDLE):
+    found = survey(tree, 0, 0)
+    chains = [_chain(found, place) for place in found.places_of(worker_id)]
+    for chain in chains:
+        if not chain:
             return False
-    free.let_go()
-    if len(chain) > 1:
-        _put_behind(tree, chain)
+    for chain in chains:
+        if len(chain) > 1:
+            _put_behind(tree, chain)
     return True
 
 
-def _idle_places(tree: TreeDir) -> Iterator[Place]:
-    for name in sorted(os.listdir(tree.slots)):
-        if name.endswith(IDLE) and _is_lent(tree, name.removesuffix(IDLE)):
-            place = guest_place(tree, name.removesuffix(IDLE))
+def _chain(found: Survey, place: str) -> list[str]:
+    """Return a place and those of its guests, each below the one before; empty if one of them is at work."""
+    chain = [place]
+    while chain[-1] + GUEST in found.guests:
+        chain.append(chain[-1] + GUEST)
+        if not found.lends(chain[-1], IDLE):
+            return []
+    # A host in the middle may just have been killed: the next dispatch moves up whoever is below it.
+    has_gap = any(name.startswith(chain[-1] + GUEST) for name in found.guests)
+    return [] if has_gap else chain
+
+
+def _idle_places(tree: TreeDir, found: Survey) -> Iterator[Place]:
+    for name in sorted((*found.taken, *found.guests)):
+        if _is_lent(found, name):
+            place = guest_place(tree, name, found)
             if place is not None:
                 yield place
 
 
-def _is_lent(tree: TreeDir, place: str) -> bool:
+def _is_lent(found: Survey, place: str) -> bool:
     """Return whether a place is lent; a guest's place is lent only while its host lends too, and so on upwards."""
-    if not is_lent(tree, place, IDLE):
+    if not found.lends(place, IDLE):
         return False
     while place.endswith(GUEST):
         place = place.removesuffix(GUEST)
-        if not is_lent(tree, place, IDLE, LOAN):
+        if not found.lends(place, IDLE, LOAN):
             return False
     return True
 
 
 def _put_behind(tree: TreeDir, chain: list[str]) -> None:
-    """Move the first of a chain behind its last, and all others up by one; their loans follow them.
+    """Move the first of a chain behind its last, and all others up by one.
 
     The locks are on the files, so a worker that is moved need not know. A cut in between leaves a free place with a
     guest, which is moved there like any other.
@@ -69,4 +82,3 @@ def _put_behind(tree: TreeDir, chain: list[str]) -> None:
     os.rename(tree.slots / chain[0], tree.slots / (chain[-1] + GUEST))
     for above, below in zip(chain, [*chain[1:], chain[-1] + GUEST], strict=True):
         os.rename(tree.slots / below, tree.slots / above)
-    follow_lenders(tree)

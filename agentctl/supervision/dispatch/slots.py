@@ -1,23 +1,23 @@
 """Slots, the right to run: a slot is a kernel lock that a live shim holds, so that none can leak.
 
-`slots/<n>` are the slots of a tree of tasks. `slots/<n>.guest` is the place that the occupant of slot n lends while it
-waits for its own descendants; `slots/<n>.loan` is locked by that wait. `slots/<n>.idle` is locked by an agent that was
-kept and has nothing to do: its guest may be any worker. Each place names its occupant, and each loan its lender.
-Places are taken and given back only under the queue's lock, so that trying a lock disturbs nobody.
+`slots/<n>` are the slots of a tree of tasks. `slots/<n>.guest` is the place that the occupant of slot n lends, while it
+waits for its own descendants or, kept, for a message. Each place names its occupant. A loan is a lock of the lender's:
+`slots/<task>.<instance>.loan` is held by a wait for its descendants; `.idle` by an agent that was kept and has nothing
+to do, and whose guest may be any worker. It has the name of its lender, who may be moved from place to place.
 
-The disk may cut off any move, which is several renames. So a loan counts by the lender that it names: one that was left
-behind, beside a place of somebody else's, lends nothing, and the next dispatch moves it after its lender.
+Places are taken and given back only under the queue's lock, so that trying a lock disturbs nobody. But whoever has a
+place may be killed at any moment. So one look at the beginning decides who is there (`survey`): a second one, which
+misses a worker that still has a guest, would give away the right that the guest uses.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_known, storage_errors, write_in_place
+from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
@@ -56,10 +56,15 @@ def _try_lock(path: FilePath, *, is_written: bool = True) -> int | None:
 
 
 class Survey(NamedTuple):
-    """The slots at this moment (under the queue's lock)."""
+    """The places at this moment (under the queue's lock)."""
 
-    taken: list[Occupant]
+    #: The occupants of the slots that are taken, by the names of these.
+    taken: dict[str, Occupant]
     free: list[Place]
+    #: Those of the guest places.
+    guests: dict[str, Occupant]
+    #: The names of the loans that are held.
+    loans: set[str]
 
     def release(self) -> None:
         """Release the free slots that were not given away."""
@@ -67,18 +72,34 @@ class Survey(NamedTuple):
             os.close(place.fd)
         self.free.clear()
 
+    def lends(self, place: str, *kinds: str) -> bool:
+        """Return whether the occupant of a place lends it, in one of these ways."""
+        occupant = self.taken.get(place) or self.guests.get(place)
+        return occupant is not None and any(_loan_of(occupant.worker_id, kind) in self.loans for kind in kinds)
+
+    def places_of(self, worker_id: WorkerId) -> list[str]:
+        """Return the names of the places that a worker has: one, but for what a start that failed has left behind."""
+        places = (*self.taken.items(), *self.guests.items())
+        return [name for name, occupant in places if occupant.worker_id == worker_id]
+
 
 def survey(tree: TreeDir, cap: int, wanted: int) -> Survey:
     """Take up to `wanted` free slots, as far as `cap` allows beside the taken ones (under the queue's lock).
 
-    A slot that nobody holds counts as taken if its occupant may still be alive: that worker is unsupervised.
+    A place that nobody holds counts as taken if its occupant may still be alive: that worker is unsupervised.
     """
     known = {int(name) for name in _names(tree) if is_slot(name)}
-    found = Survey([], [])
+    found = Survey({}, [], {}, set())
     try:
         for number in sorted(known | set(range(1, cap + 1))):
             if number in known or len(found.free) < wanted:
-                _look_at_slot(tree, tree.slots / str(number), found)
+                _look_at_slot(tree, str(number), found)
+        for name in guests_of(tree):
+            place, occupant = _look_at(tree, name)
+            found.guests.update({} if occupant is None else {name: occupant})
+            if place is not None:
+                place.let_go()
+        found.loans.update(_held_loans(tree))
     except BaseException:
         found.release()
         raise
@@ -89,16 +110,30 @@ def survey(tree: TreeDir, cap: int, wanted: int) -> Survey:
     return found
 
 
-def _look_at_slot(tree: TreeDir, path: FilePath, found: Survey) -> None:
-    fd = _try_lock(path)
+def _look_at_slot(tree: TreeDir, name: str, found: Survey) -> None:
+    place, occupant = _look_at(tree, name)
+    if place is not None:
+        found.free.append(place)
+    if occupant is not None:
+        found.taken[name] = occupant
+
+
+def _look_at(tree: TreeDir, name: str) -> tuple[Place | None, Occupant | None]:
+    """Return a place that is free, taken now; or the occupant of one that is not."""
+    fd = _try_lock(tree.slots / name)
     if fd is None:
-        found.taken.append(read_occupant(path) or Occupant(_UNKNOWN))
-        return
-    found.free.append(Place(fd))  # From here on, whatever fails releases it.
-    occupant = read_occupant(path) if os.fstat(fd).st_size else None
-    if occupant is not None and is_still_there(tree, occupant):
-        found.free.pop().let_go()
-        found.taken.append(occupant)
+        return None, read_occupant(tree.slots / name) or Occupant(_UNKNOWN)
+    place = Place(fd)
+    try:
+        occupant = read_occupant(tree.slots / name) if os.fstat(fd).st_size else None
+        is_free = occupant is None or not is_still_there(tree, occupant)
+    except BaseException:
+        place.let_go()
+        raise
+    if is_free:
+        return place, None
+    place.let_go()
+    return None, occupant
 
 
 def is_still_there(tree: TreeDir, occupant: Occupant) -> bool:
@@ -142,29 +177,23 @@ def guests_of(tree: TreeDir) -> list[str]:
 def move_guests(tree: TreeDir, found: Survey, holds: QueueHolds) -> None:
     """Move guests to free slots before other workers get these, so that lenders get their own places back.
 
-    The lock is on the file, so a rename moves the guest: its shim need not know. What it lends itself moves along.
+    The lock is on the file, so a rename moves the guest: its shim need not know. Its own guests move along.
     A guest without a host has not begun: while its queue is held, it stays where it is.
     """
-    _close_gaps(tree)
-    _fill(tree, found, holds)
-    follow_lenders(tree)
-
-
-def _fill(tree: TreeDir, found: Survey, holds: QueueHolds) -> None:
+    _close_gaps(tree, found.guests)
     for place in list(found.free):
         slot = _path_of(tree, place)
-        guests = [name for name in guests_of(tree) if _is_taken(tree, name)]
-        guests = [name for name in guests if not _rests(tree, name, holds)]
+        guests = [name for name in found.guests if not _rests(tree, name, holds)]
         if not guests:
             return
         # The slot's own guest first: what another guest lends itself would take the name of this one.
         name = slot.name + GUEST if slot.name + GUEST in guests else min(guests, key=lambda name: (len(name), name))
         found.free.remove(place)
+        found.taken[slot.name] = found.guests[name]
         try:
-            _move(tree, name, slot.name)
+            _move(tree, name, slot.name, found.guests)
         finally:
             os.close(place.fd)
-        found.taken.append(read_occupant(slot) or Occupant(_UNKNOWN))
 
 
 def _rests(tree: TreeDir, name: str, holds: QueueHolds) -> bool:
@@ -172,57 +201,36 @@ def _rests(tree: TreeDir, name: str, holds: QueueHolds) -> bool:
     return occupant is not None and holds.of(tree.worker_at(occupant.worker_id)) is not None
 
 
-def _close_gaps(tree: TreeDir) -> None:
+def _close_gaps(tree: TreeDir, guests: dict[str, Occupant]) -> None:
     """Move up a guest whose host, itself a guest, has ended: it uses the right to run that the first host lends."""
-    for name in sorted(guests_of(tree), key=len):
+    for name in sorted(guests, key=len):
         host = name.removesuffix(GUEST)
-        if host.endswith(GUEST) and _is_taken(tree, name) and not _is_taken(tree, host):
-            _move(tree, name, host)
-            _close_gaps(tree)
+        if host.endswith(GUEST) and host not in guests:
+            guests[host] = guests[name]
+            _move(tree, name, host, guests)
+            _close_gaps(tree, guests)
             return
 
 
-def _move(tree: TreeDir, name: str, to: str) -> None:
-    """Move the occupant of a place, with its guests; their loans follow them.
+def _move(tree: TreeDir, name: str, to: str, guests: dict[str, Occupant]) -> None:
+    """Move the occupant of a place, with its guests.
 
     The nearest first: where a chain moves up by one, each takes the name that the one above it has just left.
+
+    Args:
+        guests: Those that are taken, whose names change with it.
     """
     os.rename(tree.slots / name, tree.slots / to)
+    guests.pop(name)
     for below in sorted((other for other in guests_of(tree) if other.startswith(name + ".")), key=len):
         os.rename(tree.slots / below, tree.slots / (to + below[len(name) :]))
+        if below in guests:
+            guests[to + below[len(name) :]] = guests.pop(below)
 
 
-def follow_lenders(tree: TreeDir) -> None:
-    """Give each loan the name of the place that its lender has by now, unless that of another worker still has it.
-
-    The nearest first, as the places were moved.
-    """
-    loans = sorted((name for name in _names(tree) if name.endswith((IDLE, LOAN))), key=len)
-    places = {str(occupant.worker_id): place for place, occupant in held_places(tree)} if loans else {}
-    for name in loans:
-        place, dot, kind = name.rpartition(".")
-        own = places.get(_lender_at(tree, name) or "", place)
-        if own != place and _lender_at(tree, own + dot + kind) is None:
-            with contextlib.suppress(OSError):  # It lends nothing until the next dispatch moves it.
-                os.rename(tree.slots / name, tree.slots / (own + dot + kind))
-
-
-def _is_taken(tree: TreeDir, name: str) -> bool:
-    """Return whether a place is taken: its lock is held, or its occupant has no shim but may be alive."""
-    fd = _try_lock(tree.slots / name)
-    if fd is None:
-        return True
-    try:
-        occupant = read_occupant(tree.slots / name)
-        return occupant is not None and is_still_there(tree, occupant)
-    finally:
-        os.close(fd)
-
-
-def starting_of(tree: TreeDir, found: Survey) -> set[WorkerId]:
-    """Return the workers that taken slots and guest places name: a shim may be on its way to each."""
-    guests = (read_occupant(tree.slots / name) for name in guests_of(tree) if _is_taken(tree, name))
-    return {occupant.worker_id for occupant in (*found.taken, *guests) if occupant}
+def starting_of(found: Survey) -> set[WorkerId]:
+    """Return the workers that taken places name: a shim may be on its way to each."""
+    return {occupant.worker_id for occupant in (*found.taken.values(), *found.guests.values())}
 
 
 def _path_of(tree: TreeDir, place: Place) -> FilePath:
@@ -233,68 +241,46 @@ def _path_of(tree: TreeDir, place: Place) -> FilePath:
     raise LookupError("a place without a file")
 
 
-def lend(tree: TreeDir, place: str, kind: str, lender: WorkerId) -> int | None:
-    """Begin a loan of a place, which lasts as long as the descriptor; None while another one has its name.
+def lend(tree: TreeDir, kind: str, lender: WorkerId) -> int | None:
+    """Begin a loan, which lasts as long as the descriptor; None while another process of the worker has one.
 
     Args:
         kind: `IDLE` or `LOAN`.
-
-    Raises:
-        StorageError: The disk does not take it.
     """
-    path = tree.slots / (place + kind)
-    fd = _try_lock(path)
-    if fd is not None:
-        try:
-            with storage_errors(path, "write"):
-                write_in_place(fd, json.dumps({"lender": str(lender)}).encode())
-        except BaseException:
+    return _try_lock(tree.slots / _loan_of(lender, kind))
+
+
+def _loan_of(lender: WorkerId, kind: str) -> str:
+    return f"{lender.task_id}.{lender.instance}{kind}"
+
+
+def _held_loans(tree: TreeDir) -> Iterator[str]:
+    """Yield the names of the loans that are held, and remove the others: one that is just being begun is made anew."""
+    for name in _names(tree):
+        if name.endswith((IDLE, LOAN)):
+            fd = _try_lock(tree.slots / name)
+            if fd is None:
+                yield name
+                continue
+            with contextlib.suppress(OSError):  # It stays until a later look.
+                os.unlink(tree.slots / name)
             os.close(fd)
-            raise
-    return fd
 
 
-def is_lent(tree: TreeDir, place: str, *kinds: str) -> bool:
-    """Return whether the occupant of a place lends it, in one of these ways."""
-    lenders = {_lender_at(tree, place + kind) for kind in kinds} - {None}
-    occupant = read_occupant(tree.slots / place) if lenders else None
-    return occupant is not None and str(occupant.worker_id) in lenders
-
-
-def _lender_at(tree: TreeDir, name: str) -> str | None:
-    """Return whom a loan names, `TASK/INSTANCE`; None if nobody holds it."""
-    path = tree.slots / name
-    if not path.exists():
-        return None
-    fd = _try_lock(path)
-    if fd is not None:
-        os.close(fd)
-        return None
-    return str(read_known(path).get("lender"))
-
-
-def guest_place(tree: TreeDir, place: str) -> Place | None:
-    """Take the guest place beside `place`; None while it has a guest."""
-    path = tree.slots / (place + GUEST)
-    fd = _try_lock(path)
+def guest_place(tree: TreeDir, place: str, found: Survey) -> Place | None:
+    """Take the guest place beside `place`; None if it is taken."""
+    name = place + GUEST
+    fd = None if name in found.guests else _try_lock(tree.slots / name)
     if fd is None:
         return None
-    found = Place(fd)
-    try:
-        occupant = read_occupant(path)
-        is_free = occupant is None or not is_still_there(tree, occupant)
-    except BaseException:
-        found.let_go()
-        raise
-    if is_free:
-        return found
-    found.let_go()
-    return None
+    # Whoever gets it may be killed before the next worker is given a place, and leave something at work.
+    found.guests[name] = Occupant(_UNKNOWN)
+    return Place(fd)
 
 
-def describe_taken(taken: list[Occupant]) -> str:
+def describe_taken(found: Survey) -> str:
     """Return the names of the workers that have the slots."""
-    return first_of(sorted(occupant.worker_id.instance for occupant in taken))
+    return first_of(sorted(occupant.worker_id.instance for occupant in found.taken.values()))
 
 
 def workers_being_started(tree: TreeDir) -> set[WorkerId]:

@@ -15,7 +15,7 @@ from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.supervision.dispatch.dispatch import complete_dispatch, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
-from agentctl.supervision.dispatch.slots import IDLE, lend, place_of
+from agentctl.supervision.dispatch.slots import IDLE, lend
 
 #: The queue's lock is mostly held for some milliseconds.
 _PATIENCE_S = 0.1
@@ -33,15 +33,14 @@ class Standby:
         self._loan: int | None = None
 
     def lend(self) -> bool:
-        """Lend the worker's place, if it has one, and start workers that may have it; False if this must wait."""
+        """Lend the worker's place, and start workers that may have it; False if this must wait."""
         with contextlib.suppress(AgentctlError, OSError):
-            with self._queue_locked():  # A guest's place is moved, that is renamed, under this lock.
-                place = self._place()
-                if place is not None and self._loan is None:
-                    self._loan = lend(self.tree, place, IDLE, self.worker.id)
+            with self._queue_locked():
+                if self._loan is None:
+                    self._loan = lend(self.tree, IDLE, self.worker.id)
                 done = dispatch_locked(self.tree, folder=self.folder)
             complete_dispatch(self.tree, done, folder=self.folder)
-            return place is None or self._loan is not None
+            return self._loan is not None
         return False
 
     def end_loan(self) -> None:
@@ -58,14 +57,10 @@ class Standby:
         with contextlib.suppress(AgentctlError, OSError):
             with self._queue_locked():
                 done = dispatch_locked(self.tree, folder=self.folder)
-                place = self._place()
-                has_own = place is None or come_back(self.tree, place)
+                has_own = come_back(self.tree, self.worker.id)
             complete_dispatch(self.tree, done, folder=self.folder)
             return has_own
         return False
 
     def _queue_locked(self) -> locked:
         return locked(self.tree.queue_lock, limit_s=_PATIENCE_S)
-
-    def _place(self) -> str | None:
-        return place_of(self.tree, self.worker.id)
