@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import itertools
 import json
 import os
@@ -174,6 +175,27 @@ def test_lines_that_are_no_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with log.open("ab") as file:
         file.write(b'"}\n')
     assert [row.seq for row in new_in(stream)] == [10]
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.ESTALE])
+def test_a_log_that_cannot_be_opened_at_the_moment_is_no_log_without_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A client that came back was told that it had had all: what had happened meanwhile was lost for it."""
+    root = Root(str(tmp_path))
+    made(root, "a", 3)
+    stream = EventStream(root)
+
+    def refuses(*_args: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(event_stream, "open_plain", refuses)
+        with pytest.raises(OSError, match=os.strerror(number)):
+            list(stream.between(stream.start(), stream.positions))
+    assert len(list(stream.between(stream.start(), stream.positions))) == 3
+    remove(Path(root.task("a").path))
+    assert list(stream.between(stream.start(), stream.positions)) == []
 
 
 @pytest.mark.parametrize("odd", ["link", "folder", "fifo", "nothing"])

@@ -246,9 +246,8 @@ def _identity(task: TaskDir) -> object:
 
 def _head_of(task: TaskDir) -> bytes:
     """Return the first line of a task's log, or enough of it to tell it from any other; empty if there is none yet."""
-    try:
-        fd = open_plain(task.events)
-    except (FileNotFoundError, NotADirectoryError, PermissionError, AgentctlError):
+    fd = _open_log(task)
+    if fd is None:
         return b""
     try:
         data = os.pread(fd, _HEAD, 0)
@@ -256,6 +255,18 @@ def _head_of(task: TaskDir) -> bytes:
         os.close(fd)
     end = data.find(b"\n") + 1
     return data[:end] if end else data if len(data) == _HEAD else b""
+
+
+def _open_log(task: TaskDir) -> int | None:
+    """Open a task's log; None if there is none, or none that one may read.
+
+    Raises:
+        OSError: It cannot be opened at the moment: a reader must not count as having had what is in it.
+    """
+    try:
+        return open_plain(task.events)
+    except (FileNotFoundError, NotADirectoryError, PermissionError, AgentctlError):
+        return None
 
 
 def _rows(key: TaskKey, lines: bytes, first: int) -> list[StreamedEvent]:
@@ -270,14 +281,17 @@ def _rows(key: TaskKey, lines: bytes, first: int) -> list[StreamedEvent]:
 
 
 def _events_of(task: TaskDir, key: TaskKey, behind: int, until: int) -> Iterator[StreamedEvent]:
-    """Yield the events of a task behind one number, up to another. The file is open only while a piece is read."""
+    """Yield the events of a task behind one number, up to another. The file is open only while a piece is read.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     offset = seq = 0
     while seq < until:
-        try:
-            fd = open_plain(task.events)
-        except (OSError, AgentctlError):
+        fd = _open_log(task)
+        if fd is None:
             return
-        try:  # What fails while it is read is told: a reader would count as having had the rest.
+        try:
             piece = next(blocks(fd, offset), None)
         finally:
             os.close(fd)
