@@ -349,7 +349,7 @@ def test_a_waits_answer_to_a_cancel_is_structured(root: Path, tmp_path: Path) ->
     script = f"{AGENTCTL} spawn --name child -- sleep 60 >/dev/null; {AGENTCTL} wait-any --json > {answer}; sleep 60"
     spawn(["bash", "-c", f"trap '' INT; {script}"], name="top")
     task.has("agent.started", "child")
-    loan = task.path / "slots" / "1.loan"
+    loan = task.path / "slots" / "t1.top.loan"
     wait_until(loan.exists, what="the wait")
     run("cancel", "top")
     told = json.loads(answer.read_text())

@@ -159,7 +159,7 @@ def test_a_slot_is_free_for_who_was_told_that_its_worker_ended(root: Path) -> No
         run("spawn", "--wait", "--name", f"w{number}", "--", "true")
 
 
-@pytest.mark.parametrize("slots", [*alike(["1"]), ["7", "x", "1.guest", "1.loan", "99999999999"]])
+@pytest.mark.parametrize("slots", [*alike(["1"]), ["7", "x", "1.guest", "1.loan", "t1.a.loan", "99999999999"]])
 def test_a_strange_file_among_the_slots_is_no_slot_more_or_less(root: Path, tmp_path: Path, slots: list[str]) -> None:
     task = new_task(cap=1)
     for name in slots:

@@ -258,13 +258,14 @@ def _held_loans(tree: TreeDir) -> Iterator[str]:
     """Yield the names of the loans that are held, and remove the others: one that is just being begun is made anew."""
     for name in _names(tree):
         if name.endswith((IDLE, LOAN)):
-            fd = _try_lock(tree.slots / name)
-            if fd is None:
-                yield name
-                continue
-            with contextlib.suppress(OSError):  # It stays until a later look.
-                os.unlink(tree.slots / name)
-            os.close(fd)
+            with contextlib.suppress(OddFile):  # It cannot be a loan.
+                fd = try_lock(tree.slots / name)
+                if fd is None:
+                    yield name
+                    continue
+                with contextlib.suppress(OSError):  # It stays until a later look.
+                    os.unlink(tree.slots / name)
+                os.close(fd)
 
 
 def guest_place(tree: TreeDir, place: str, found: Survey) -> Place | None:

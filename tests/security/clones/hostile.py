@@ -43,7 +43,7 @@ _IN_ROOT = {"current": "f", "chosen": "d", "root.lock": "f", "tasks": "d", "temp
             "templates/other/task.yaml": "f", "templates/other/workers": "d", "agents": "d", "agents/helper.md": "f",
             ".gitignore": "f", "worktrees": "d"}  # fmt: skip
 _IN_TASK = {"task.yaml": "f", "config.json": "f", "events.jsonl": "f", "slots": "d", "slots/1": "f",
-            "slots/1.guest": "f", "slots/1.idle": "f", "slots/1.loan": "f", "slots/2": "f", "queue": "d",
+            "slots/1.guest": "f", "slots/build.build.idle": "f", "slots/build.build.loan": "f", "slots/2": "f", "queue": "d",
             "queue/4000.000000000001.a7b99eb414ae394d.w.build.q": "f", "queue.lock": "f", "task.lock": "f",
             "cursors": "d", "cursors/default.json": "f", "cursors/default.lock": "f", "handles": "d", "keys": "d",
             "observed.jsonl": "f", "template": "d", "template/roster.json": "f", "report.md": "f", "report.json": "f",
