@@ -140,7 +140,7 @@ class StandIn:
     @property
     def _is_calm(self) -> bool:
         """Whether nothing is awaited here: its node tells if the worker begins or does something, and its shim here."""
-        is_awaited = self.inbound.has_cancel or self.relay.has_open or self.calls.is_any
+        is_awaited = self.inbound.has_cancel or self.inbound.is_held_up or self.relay.has_open or self.calls.is_any
         return self.state.is_calm and not (self._has_failed or self.wakes.is_asked_to_end or is_awaited)
 
     @property

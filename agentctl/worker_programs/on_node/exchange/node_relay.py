@@ -7,19 +7,20 @@ answer, given at the head, goes to the node under the seal of the launch.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_folder, read_json, read_known, set_aside, to_json, write_whole
+from agentctl.adapters.files import file_text, make_folder, read_json, read_known, set_aside, to_json, write_whole
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.names import is_name
-from agentctl.errors import AgentctlError, Damaged
+from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.worker.questions import read_question
 from agentctl.supervision.worker.spec import order_of
 from agentctl.worker_programs.on_node.exchange.seal import known_key, sealed
+from agentctl.worker_programs.on_node.exchange.written_state import READ
 
 if TYPE_CHECKING:
     from agentctl.operations.talk.asking import Asked
@@ -42,6 +43,10 @@ class Relay:
         self._carried = _offset_in(launch)
         self._read = 0
         self._open: dict[str, Asked | None] = {}
+        #: Its log was seen and read to the end, at least once.
+        self._knows_log = False
+        #: How many messages the worker had read there before its log was read the last time.
+        self.messages_read = 0
         #: It asks for a permission that cannot be given any more: the key of its launch is gone.
         self.has_unanswerable = False
         #: The log says that a node has begun it.
@@ -63,18 +68,33 @@ class Relay:
 
     def step(self) -> bool:
         """Carry over what has come; return whether anything has."""
+        # Before the log, which then has the end of each wait for one of these messages.
+        messages_read = _messages_read_by(self._there)
         news = self._read_log()
+        self.messages_read, self._knows_log = messages_read, self._read > 0
         for name in [name for name, asked in self._open.items() if asked is None]:
             self._ask(name)
-        answered = [name for name, asked in self._open.items() if asked is not None and self._answer(name, asked)]
-        for name in answered:
-            del self._open[name]
-        return news or bool(answered)
+        is_answered = self._pass_answers(name for name in self._open if name not in self._idle)
+        return news or is_answered
 
     @property
     def is_idle(self) -> bool:
         """Whether the agent was kept, and waits for a message."""
-        return any(asked is not None and asked.question.idle for asked in self._open.values())
+        return bool(self._idle)
+
+    @property
+    def may_be_idle(self) -> bool:
+        """Whether that may be so: also while it is not known what the agent asks."""
+        return not self._knows_log or any(map(self._may_be_idle_by, self._open))
+
+    @property
+    def is_told_next(self) -> bool:
+        """Whether "what next?" was answered here, and the node has yet to be told."""
+        return any(self._answer_here(name) is not None for name in self._idle)
+
+    def tell_next(self) -> None:
+        """Take the answer to "what next?" to the node, if there is one; the agent then goes on."""
+        self._pass_answers(self._idle)
 
     @property
     def has_open(self) -> bool:
@@ -156,12 +176,33 @@ class Relay:
         with contextlib.suppress(AgentctlError):
             self._open[name] = put_question(self._here, question)
 
+    def _may_be_idle_by(self, name: str) -> bool:
+        asked = self._open[name]
+        question = read_question(self._there, name) if asked is None else asked.question
+        return question is None or question.idle
+
+    @property
+    def _idle(self) -> list[str]:
+        """The questions "what next?" that are open."""
+        return [name for name, asked in self._open.items() if asked is not None and asked.question.idle]
+
+    def _pass_answers(self, names: Iterable[str]) -> bool:
+        """Take the answers to these questions to the node; return whether there was one."""
+        asked_here = [(name, asked) for name in names if (asked := self._open[name]) is not None]
+        answered = [name for name, asked in asked_here if self._answer(name, asked)]
+        for name in answered:
+            del self._open[name]
+        return bool(answered)
+
+    def _answer_here(self, name: str) -> dict[str, Any] | None:
+        try:
+            return read_json(self._here.answer(name))
+        except Damaged:
+            return None
+
     def _answer(self, name: str, asked: Asked) -> bool:
         """Take an answer that was given here to the node; return whether there was one."""
-        try:
-            answer = read_json(self._here.answer(name))
-        except Damaged:
-            answer = None
+        answer = self._answer_here(name)
         if answer is None:
             return False
         from agentctl.operations.talk.asking import leave
@@ -192,6 +233,13 @@ class Relay:
                 self._here, name, value if isinstance(value, str) else None, str(answer.get("why") or "deadline")
             )
         leave(self._here, asked)
+
+
+def _messages_read_by(worker: WorkerDir) -> int:
+    """Return how many messages a worker has read; 0 where that cannot be said."""
+    with contextlib.suppress(StorageError, ValueError):
+        return int(file_text(worker.inbox / READ, "ascii"))
+    return 0
 
 
 def _offset_in(launch: LaunchDir) -> int:

@@ -28,20 +28,24 @@ class Inbound:
 
     def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
         self._worker, self._launch = worker, launch
+        #: How many messages were passed on.
         self._messages = len(names_in(launch.inbound.inbox, _MOST))
         self._cancel: bytes | None = None
         self._asked: list[str] | None = None
         self._place: Standby | None = None
+        #: The place was lent, and the workers that may have it were started.
         self._is_lent = False
+        #: Something is to be passed on, and the worker's place has yet to come back.
+        self.is_held_up = False
 
     def step(self, relay: Relay) -> bool:
         """Pass on what has come; return whether there was anything."""
-        return any([self._pass_pause(), self._lend(relay), self._pass_messages(), self._pass_asked(relay)])
+        return any([self._pass_pause(), self._pass_asked(relay), self._go_on(relay)])
 
     def step_early(self) -> None:
         """Pass on what a node is to find when it begins."""
         self._pass_pause()
-        self._pass_messages()
+        self._pass_messages(self._new_messages())
 
     @property
     def has_cancel(self) -> bool:
@@ -70,25 +74,36 @@ class Inbound:
                 os.unlink(self._launch.inbound.pause)
         return is_wanted != is_passed
 
-    def _pass_messages(self) -> bool:
-        """Copy messages, in their order; an agent that lent its place gets it back before it goes on."""
-        if not self._worker.inbox.exists():
+    def _go_on(self, relay: Relay) -> bool:
+        """Pass on messages and the answer to "what next?"; an agent that was kept has its place back before."""
+        names = self._new_messages()
+        self.is_held_up = False
+        if not names and not relay.is_told_next:
+            self._lend(relay)
             return False
-        names = message_names(self._worker)[self._messages :]
-        if names and self._is_lent and not self._take_back():
+        self._end_loan()
+        if relay.may_be_idle and not self._own_place().has_own():
+            self.is_held_up = True
             return False
+        relay.tell_next()
+        self._pass_messages(names)
+        return True
+
+    def _new_messages(self) -> list[str]:
+        return message_names(self._worker)[self._messages :] if self._worker.inbox.exists() else []
+
+    def _pass_messages(self, names: list[str]) -> None:
+        """Copy messages, in their order."""
         for name in names:
             _copy(self._worker.inbox / name, self._launch.inbound.inbox / name)
             self._messages += 1
-        return bool(names)
 
-    def _lend(self, relay: Relay) -> bool:
-        """Lend the worker's place while its agent was kept and waits for a message."""
-        if relay.is_idle and not self._is_lent:
+    def _lend(self, relay: Relay) -> None:
+        """Lend the worker's place while its agent was kept, and goes on with nothing that was passed on."""
+        if not relay.is_idle or relay.messages_read < self._messages:
+            self._end_loan()
+        elif not self._is_lent:
             self._is_lent = self._own_place().lend()
-        elif not relay.is_idle and self._is_lent:
-            self._take_back()
-        return False
 
     def _own_place(self) -> Standby:
         if self._place is None:
@@ -98,11 +113,11 @@ class Inbound:
             self._place = Standby(self._worker, tree_of(self._worker.task))
         return self._place
 
-    def _take_back(self) -> bool:
-        place = self._own_place()
-        place.end_loan()
-        self._is_lent = not place.has_own()
-        return not self._is_lent
+    def _end_loan(self) -> None:
+        """End the loan, also one that was begun although the rest has failed."""
+        self._is_lent = False
+        if self._place is not None:
+            self._place.end_loan()
 
     def _pass_asked(self, relay: Relay) -> bool:
         """Say which questions the worker's commands have asked here, so that its clock stands still on the node."""
