@@ -321,3 +321,10 @@ def test_an_answer_is_carried_over_once_the_place_has_come_back_and_ends_the_loa
         stand_in.look()
     kept.stand_in().look()
     assert not kept.has_place("second"), "the node has yet to say that its agent goes on"
+
+
+def test_what_a_killed_stand_in_was_writing_does_not_count_as_a_message(kept: Kept) -> None:
+    (Path(kept.launch.inbound.inbox) / "000001.json.1.0a1b2c3d.tmp").touch()
+    put_message(kept.here, "user", "go on")
+    kept.stand_in().look()
+    assert "000001.json" in kept.passed()

@@ -29,7 +29,7 @@ class Inbound:
     def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
         self._worker, self._launch = worker, launch
         #: How many messages were passed on.
-        self._messages = len(names_in(launch.inbound.inbox, _MOST))
+        self._messages = len([name for name in names_in(launch.inbound.inbox, _MOST) if name.endswith(".json")])
         self._cancel: bytes | None = None
         self._asked: list[str] | None = None
         self._place: Standby | None = None
