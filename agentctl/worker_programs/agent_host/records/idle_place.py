@@ -1,9 +1,9 @@
 """Keeps an agent after its answer: it is blocked until the next message, and lends its slot meanwhile.
 
 It waits on a question of its own ("what next?"): so every command shows it as blocked, its clock stands still, and an
-answer counts as a message. The lock of `slots/TASK.INSTANCE.idle` lends its place to any worker. Before the agent goes on
-it takes the place back, which may mean waiting for the guest to end. If the queue's lock is not free, the next look tries
-again: the agent can be cancelled meanwhile.
+answer counts as a message. The lock of `slots/TASK.INSTANCE.idle` lends its place to any worker. Before the agent goes
+on it takes the place back, which may mean waiting for the guest to end. If the queue's lock is not free, the next look
+tries again: the agent can be cancelled meanwhile.
 """
 
 from __future__ import annotations
