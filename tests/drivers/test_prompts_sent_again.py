@@ -8,24 +8,26 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from acp import text_block
 from acp.exceptions import RequestError
 from acp.schema import PromptResponse
 
-from agentctl.errors import StorageError
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.errors import StorageError, UsageError
 from agentctl.interfaces.editor.methods import EditorAgent, EditorOptions
 from agentctl.interfaces.editor.session import prompt_delivery
+from agentctl.interfaces.editor.session.prompt_delivery import GivenPrompt
 from agentctl.interfaces.editor.session.session_options import Choices
 from agentctl.interfaces.editor.turn_end import TurnFailed
 from agentctl.operations.talk.interacting import answer_open_question
 from tests.acp_steps import Editor, Wire, edit, edited, wired
-from tests.agent_steps import agent_world
+from tests.agent_steps import agent_world, plays
 from tests.drivers.test_hostile_editors import lines, opened, prompt
 from tests.steps import Task, statuses
-from tests.support import run
+from tests.support import PROGRAM, run
 
 AGAIN = "This prompt was given before, and is not given once more."
 
@@ -102,6 +104,10 @@ async def says(editor: Editor, session: str, text: str, key: str) -> PromptRespo
     return await editor.conn.prompt(session_id=session, prompt=[text_block(text)], agentctl={"key": key})
 
 
+async def dismisses(*_: object) -> Any:
+    """Close a dialog, so that the next prompt is the answer."""
+
+
 @pytest.mark.parametrize("options", [(), ("--no-keep",)], ids=["messages", "continued"])
 def test_a_prompt_with_a_key_is_given_once_whichever_process_gets_it(task: Task, options: tuple[str, ...]) -> None:
     async def killed() -> str:
@@ -146,9 +152,6 @@ def test_a_key_is_of_its_session_and_has_to_be_a_text(task: Task) -> None:
 
 
 def test_an_answer_that_is_prompted_again_is_what_it_was(task: Task) -> None:
-    async def dismisses(*_: object) -> Any:
-        """Close the dialog, so that the next prompt is the answer."""
-
     async def asked() -> str:
         async with edited(editor=Editor(dismisses)) as editor:
             session = await editor.opened()
@@ -178,37 +181,68 @@ def test_an_answer_that_is_prompted_again_is_what_it_was(task: Task) -> None:
 
 
 class SilentLink:
-    """In the place of a client: it takes what it is told."""
+    """In the place of a client: it keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told = ""
 
     def is_taken_back(self, _request: object) -> bool:
         return False
 
-    async def update(self, *_: object) -> None:
+    async def update(self, _session: str, update: object) -> None:
         """Take an update."""
+        self.told += json.dumps(update)
 
     async def ask(self, *_: object) -> None:
         """Close a dialog without an answer."""
 
 
-async def prompted(does: Callable[[Callable[[str], Awaitable[str]], str], Awaitable[None]]) -> None:
+@pytest.fixture
+def link(monkeypatch: pytest.MonkeyPatch) -> SilentLink:
+    link = SilentLink()
+    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: link)
+    return link
+
+
+class Says(Protocol):
+    """Prompts the agent, and returns how the turn has ended; a prompt that names no request is one of its own."""
+
+    def __call__(self, text: str, *, request: object = None, key: str | None = None) -> Awaitable[str]: ...
+
+
+async def prompted(does: Callable[[Says, str], Awaitable[None]], cwd: Path | None = None) -> None:
     """Have an agent of the protocol in this process: `does` gets what prompts it, and the session."""
     agent = EditorAgent(EditorOptions(Choices()))
     await agent.initialize(1)
-    session = (await agent.new_session(str(Path.cwd()))).session_id
+    session = (await agent.new_session(str(cwd or Path.cwd()))).session_id
     number = iter(range(100))
 
-    async def says(text: str) -> str:
-        return str((await agent.prompt([text_block(text)], session, request=next(number))).stop_reason)
+    async def says(text: str, *, request: object = None, key: str | None = None) -> str:
+        request = next(number) if request is None else request
+        return str((await agent.prompt([text_block(text)], session, request=request, key=key)).stop_reason)
 
-    await does(says, session)
-    await asyncio.to_thread(run, "cancel", "--all")
+    try:
+        await does(says, session)
+    finally:
+        await asyncio.to_thread(run, "cancel", "--all")
+
+
+async def loses_its_answer(says: Says, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send a prompt that is carried out, and whose client is told that a disk is full."""
+
+    def loses(*_: object) -> dict[str, Any]:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("agentctl.interfaces.editor.turn.response_of", loses)
+        with pytest.raises(StorageError, match="the disk is full"):
+            await says(text)
 
 
 @pytest.mark.parametrize("step", ["spawn_workers", "deliver_message", "resume_worker", "start_anew"])
 def test_a_prompt_that_met_an_error_behind_its_effect_is_given_once(
-    task: Task, monkeypatch: pytest.MonkeyPatch, step: str
+    task: Task, link: SilentLink, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: SilentLink())
     carried_out = getattr(prompt_delivery, step)
     told: list[object] = []
 
@@ -219,7 +253,7 @@ def test_a_prompt_that_met_an_error_behind_its_effect_is_given_once(
             raise StorageError("the disk is full")
         return done
 
-    async def steps(says: Callable[[str], Awaitable[str]], session: str) -> None:
+    async def steps(says: Says, session: str) -> None:
         if step != "spawn_workers":
             await says("say zero")
         if step in {"resume_worker", "start_anew"}:
@@ -239,20 +273,13 @@ def test_a_prompt_that_met_an_error_behind_its_effect_is_given_once(
 
 
 def test_a_prompt_whose_turn_met_an_error_behind_its_giving_is_given_once(
-    task: Task, monkeypatch: pytest.MonkeyPatch
+    task: Task, link: SilentLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent has it and has answered; what its client is told is that a disk is full."""
-    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: SilentLink())
 
-    def loses(*_: object) -> dict[str, Any]:
-        raise StorageError("the disk is full")
-
-    async def steps(says: Callable[[str], Awaitable[str]], _session: str) -> None:
+    async def steps(says: Says, _session: str) -> None:
         await says("say zero")
-        with monkeypatch.context() as patched:
-            patched.setattr("agentctl.interfaces.editor.turn.response_of", loses)
-            with pytest.raises(StorageError, match="the disk is full"):
-                await says("say one")
+        await loses_its_answer(says, "say one", monkeypatch)
         assert texts(task) == ["say one"]
         assert await says("say one") == "end_turn"
         assert texts(task) == ["say one"]
@@ -262,12 +289,8 @@ def test_a_prompt_whose_turn_met_an_error_behind_its_giving_is_given_once(
     asyncio.run(prompted(steps))
 
 
-def test_the_same_text_behind_a_failure_of_the_agent_is_another_prompt(
-    task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: SilentLink())
-
-    async def steps(says: Callable[[str], Awaitable[str]], _session: str) -> None:
+def test_the_same_text_behind_a_failure_of_the_agent_is_another_prompt(task: Task, link: SilentLink) -> None:
+    async def steps(says: Says, _session: str) -> None:
         for runs in (1, 2):
             with pytest.raises(TurnFailed, match="out of cheese"):
                 await says("crash")
@@ -277,9 +300,8 @@ def test_the_same_text_behind_a_failure_of_the_agent_is_another_prompt(
 
 
 def test_an_answer_that_met_an_error_behind_its_effect_is_given_once(
-    task: Task, monkeypatch: pytest.MonkeyPatch
+    task: Task, link: SilentLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: SilentLink())
     carried_out = answer_open_question
     told: list[object] = []
 
@@ -289,7 +311,7 @@ def test_an_answer_that_met_an_error_behind_its_effect_is_given_once(
             raise StorageError("the disk is full")
         return told[-1]
 
-    async def steps(says: Callable[[str], Awaitable[str]], _session: str) -> None:
+    async def steps(says: Says, _session: str) -> None:
         await says("question")
         monkeypatch.setattr(prompt_delivery, "answer_open_question", loses_the_first)
         with pytest.raises(StorageError, match="the disk is full"):
@@ -301,3 +323,111 @@ def test_an_answer_that_met_an_error_behind_its_effect_is_given_once(
 
     asyncio.run(prompted(steps))
     assert len(task.events("interaction.responded")) == 1
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+#: It asks for one command, and as soon as that is answered for another one.
+ASKS_TWICE = """
+me.ask("Bash", {"command": "echo harmless"}, lambda _: me.ask("Bash", {"command": "rm -rf /precious"}, "permission"))
+"""
+#: The ways in which a prompt that comes again is known again.
+WAYS = ["key", "request", "error"]
+
+
+async def says_twice(says: Says, text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send a prompt, and send it again in such a way."""
+    if way == "error":
+        await loses_its_answer(says, text, monkeypatch)
+        await says(text)
+        return
+    for _ in range(2):
+        await (says(text, key="k") if way == "key" else says(text, request="r"))
+
+
+@pytest.mark.parametrize(("way", "is_below"), [*((way, False) for way in WAYS), ("request", True)])
+def test_an_answer_that_comes_again_is_none_to_the_next_question(
+    task: Task, tmp_path: Path, link: SilentLink, monkeypatch: pytest.MonkeyPatch, way: str, *, is_below: bool
+) -> None:
+    script = plays(tmp_path, ASKS_TWICE)
+    if is_below:
+        spawning = [*PROGRAM, "spawn", "--agent", "general", "--wait", script]
+        script = plays(tmp_path, f"import subprocess\nsubprocess.run({spawning!r})\nme.answer('done')")
+
+    async def steps(says: Says, _session: str) -> None:
+        await says(script)
+        await says_twice(says, "allow", way, monkeypatch)
+        assert (len(task.events("interaction.responded")), AGAIN in link.told) == (1, True)
+        await says("allow")
+        assert len(task.events("interaction.responded")) == 2
+
+    asyncio.run(prompted(steps))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("before", [(), ("say zero",)], ids=["start", "message"])
+def test_a_prompt_that_comes_again_does_not_answer_the_question_that_it_led_to(
+    task: Task, link: SilentLink, monkeypatch: pytest.MonkeyPatch, way: str, before: tuple[str, ...]
+) -> None:
+    async def steps(says: Says, _session: str) -> None:
+        for text in before:
+            await says(text)
+        await says_twice(says, "question", way, monkeypatch)
+        assert (len(task.events("interaction.responded")), AGAIN in link.told) == (0, True)
+        await says("blue")
+        assert len(task.events("interaction.responded")) == 1
+        assert texts(task) == ["question"] * len(before)
+
+    asyncio.run(prompted(steps))
+
+
+def test_an_answer_that_another_process_gives_at_that_moment_is_no_message(
+    task: Task, link: SilentLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = prompt_delivery.given_before
+
+    def looks_too_early(worker: WorkerDir, *given: Any) -> GivenPrompt | None:
+        found = looked(worker, *given)
+        run("interact", "respond", worker.instance, "--id", "q1", "blue")
+        return found
+
+    async def steps(says: Says, _session: str) -> None:
+        await says("question")
+        monkeypatch.setattr(prompt_delivery, "given_before", looks_too_early)
+        assert await says("blue", key="k") == "end_turn"
+
+    asyncio.run(prompted(steps))
+    assert (len(task.events("interaction.responded")), texts(task)) == (1, [])
+
+
+def test_an_answer_hides_no_message_with_its_text(task: Task) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        await editor.says(session, "question")
+        await editor.says(session, "blue")
+        await asyncio.to_thread(run, "send", session, "blue")
+        await asyncio.to_thread(run, "wait-any", session, "--for", "blocked")
+        await editor.says(session, "say one")
+        assert editor.text("user_message_chunk") == "blue"
+
+    edit(to, editor=Editor(dismisses))
+
+
+# -- other prompts -----------------------------------------------------------------------------------------------------
+
+
+def test_an_error_of_one_prompt_does_not_swallow_another(task: Task, tmp_path: Path, link: SilentLink) -> None:
+    folder, away = tmp_path / "project", tmp_path / "away"
+    folder.mkdir()
+
+    async def steps(says: Says, _session: str) -> None:
+        await says("say one")
+        await says("say two")
+        folder.rename(away)
+        with pytest.raises(UsageError, match="cannot be used"):
+            await says("say three")
+        away.rename(folder)
+        assert await says("say two") == "end_turn"
+        assert (texts(task), AGAIN in link.told) == (["say two", "say two"], False)
+
+    asyncio.run(prompted(steps, folder))

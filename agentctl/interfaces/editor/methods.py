@@ -273,32 +273,19 @@ class EditorAgent:
 
         turning = Turning(session, turn, self.link, self._in_thread, gives, shows_forms=_shows_forms(self._client))
         try:
-            response = await turning.run(lambda: self._give(session, request, text, named), text)
+            with session.keys.once(request, text, named) as known_by:
+                response = await turning.run(lambda: self._given(session, text, known_by), text)
         except TurnFailed:
-            session.keys.forget()
-            raise
-        except BaseException:
-            session.keys.doubt()
+            session.keys.forget()  # It was carried out, and the client is told how that went.
             raise
         finally:
             await turning.withdraw()
             session.turn = None
         return PromptResponse.model_validate(response)
 
-    def _give(
-        self, session: EditorSession, request: object, text: str, named: str | None
-    ) -> prompt_delivery.GivenPrompt:
-        with session.keys.once(request, text, named) as key:
-            return self._given(session, text, key)
-
     def _given(self, session: EditorSession, text: str, key: PromptKey) -> prompt_delivery.GivenPrompt:
-        asks = session.asks
-        if asks is not None and prompt_delivery.takes_answer(asks, key):
-            prompt_delivery.answer_question(asks, dialogs.written(asks, text), key)
-            return prompt_delivery.GivenPrompt(session.worker or asks.worker)
-        session.asks = None
         if session.worker is not None:
-            return prompt_delivery.prompt_again(session.worker, session.id, text, key)
+            return _given_on(session, session.worker, text, key)
         task, root, is_kept = self.serving.task, self.serving.root, self.serving.keep
         begin = prompt_delivery.Beginning(
             session.id, session.cwd, session.choices, session.servers, task, root, is_kept
@@ -412,6 +399,25 @@ def _key_named(key: object) -> str | None:
     if not isinstance(key, str) or not key:
         raise UsageError("_meta.agentctl.key must be a text")
     return whole(key)
+
+
+def _given_on(session: EditorSession, worker: WorkerDir, text: str, key: PromptKey) -> prompt_delivery.GivenPrompt:
+    """Give a prompt to the agent of a session that has begun; it is an answer if a question waits for one.
+
+    Only a prompt that has done nothing yet answers: a question that has come since it was sent first was not read by
+    whoever wrote it.
+    """
+    asks = session.asks
+    if asks is not None and not prompt_delivery.waits_for_answer(asks):
+        asks = session.asks = None
+    # Behind that look: an answer that another process gives now under the same key is found here, or by the question.
+    known = prompt_delivery.given_before(worker, session.id, text, key)
+    if known is not None:
+        return known
+    if asks is None:
+        return prompt_delivery.prompt_again(worker, session.id, text, key)
+    prompt_delivery.answer_question(asks, dialogs.written(asks, text), key)
+    return prompt_delivery.GivenPrompt(worker, is_known=True)
 
 
 def _noted(session: EditorSession, given: prompt_delivery.GivenPrompt) -> prompt_delivery.GivenPrompt:

@@ -56,7 +56,7 @@ class EditorSession:
     held: int | None = None
     conversation: EditorConversation = field(default_factory=EditorConversation)
     turn: Turn | None = None
-    #: What the next prompt answers, or what the last one has answered.
+    #: What the next prompt answers, while it is open.
     asks: EditorQuestion | None = None
     #: The client's own MCP servers.
     servers: ClientServers = field(default_factory=lambda: ClientServers({}, {}))

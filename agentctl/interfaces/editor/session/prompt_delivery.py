@@ -49,7 +49,7 @@ class GivenPrompt(NamedTuple):
 
     worker: WorkerDir
     notes: tuple[str, ...] = ()
-    #: It was given before, and is not given once more.
+    #: It is no new message to the agent: it was given before, or has answered a question.
     is_known: bool = False
 
 
@@ -128,19 +128,15 @@ def _given(task: TaskDir, spawned: Spawned) -> GivenPrompt:
 
 
 def prompt_again(worker: WorkerDir, session_id: str, text: str, key: PromptKey) -> GivenPrompt:
-    """Give the agent of a session its next prompt; one that was given before is not given once more.
+    """Give the agent of a session its next prompt, which was not given before.
 
     Args:
         session_id: By it the client names the session, whichever run of its agent is the newest.
 
     Raises:
-        Conflict: The key has given another prompt.
         Refused: The agent cannot be continued.
     """
     task, among = worker.task, [session_id]
-    known = _given_before(worker, among, text, key)
-    if known is not None:
-        return known
     for tries_left in reversed(range(_TRIES)):
         worker = newest_run(task, worker.instance)
         try:
@@ -155,15 +151,22 @@ def prompt_again(worker: WorkerDir, session_id: str, text: str, key: PromptKey) 
     raise AssertionError("the last try returns or raises")
 
 
-def _given_before(worker: WorkerDir, among: list[str], text: str, key: PromptKey) -> GivenPrompt | None:
-    """Return the newest run of the agent if the prompt was given before: as a start, a message or an answer."""
-    task = worker.task
+def given_before(worker: WorkerDir, session_id: str, text: str, key: PromptKey) -> GivenPrompt | None:
+    """Return the newest run of the agent if the prompt was given before: as a start, a message or an answer.
+
+    Raises:
+        Conflict: The key has given another prompt.
+        Refused: It has given another answer.
+    """
+    if key.is_new:
+        return None
+    task, among = worker.task, [session_id]
     done = done_by_key(task, key.key)
     if done == START:
         started_by_key(task, key.key, said_of_resume(among, text))
     elif done is not None:
         deliver_message(task, worker.instance, text, key=key.key, among=among)
-    elif not key.is_named or not _answered_before(worker, text, key.key):
+    elif not _answered_before(worker, text, key.key):
         return None
     return GivenPrompt(newest_run(task, worker.instance), (_GIVEN_BEFORE,), is_known=True)
 
@@ -174,11 +177,13 @@ def _answered_before(worker: WorkerDir, text: str, key: str) -> bool:
     runs = map(task.worker, chains_of(task).get(agent_id, [worker.instance]))
     for one in (asker for run in runs for asker in (run, *descendants(run))):
         name = question_of_key(one, key)
-        asked = None if name is None else read_question(one, name)
+        if name is None:
+            continue
+        asked = read_question(one, name)
         if asked is not None:
             said = text.strip() if asked.choices else text
             answer_question(EditorQuestion(one, asked, is_own=False), said, PromptKey(key))
-            return True
+        return True
     return False
 
 
@@ -221,11 +226,6 @@ def answer_question(question: EditorQuestion, said: str, key: PromptKey | None =
         worker.task.root, task=worker.task, instance=worker.instance, question_id=question.asked.id, answer=said,
         answerer=who_answers(), shown=question.asked, key=key and key.key,
     )  # fmt: skip
-
-
-def takes_answer(question: EditorQuestion, key: PromptKey) -> bool:
-    """Return whether a prompt is the answer to a question, which waits for one or was answered by this very prompt."""
-    return waits_for_answer(question) or question_of_key(question.worker, key.key) == question.asked.id
 
 
 def waits_for_answer(question: EditorQuestion) -> bool:

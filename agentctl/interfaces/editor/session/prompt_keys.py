@@ -18,15 +18,15 @@ class PromptKey(NamedTuple):
     """By what a prompt is known again."""
 
     key: str
-    #: A client has named it: the prompt may have been given by another process.
-    is_named: bool = False
+    #: It was made just now, so nothing was done under it. One that a client has named may be known to another process.
+    is_new: bool = False
 
 
 class _Last(NamedTuple):
     request: object
     text: str
     key: str
-    #: Whether its giving or its turn met an error: then its client does not know what was done.
+    #: It is not over, or it met an error: then its client does not know what was done.
     is_unclear: bool = True
 
 
@@ -42,15 +42,13 @@ class PromptKeys:
     ...     pass
     >>> with keys.once(3, "hello") as later:
     ...     pass
-    >>> first == again == sent_again != later
+    >>> first.key == again.key == sent_again.key != later.key
     True
-    >>> keys.doubt()
-    >>> with keys.once(4, "hello") as behind_an_error:
-    ...     behind_an_error == later
-    True
-    >>> with keys.once(5, "hello", "k") as named:
+    >>> first.is_new, again.is_new, sent_again.is_new, later.is_new
+    (True, False, False, True)
+    >>> with keys.once(4, "hello", "k") as named:
     ...     named
-    PromptKey(key='editor acp-1 k', is_named=True)
+    PromptKey(key='editor acp-1 k', is_new=False)
     """
 
     def __init__(self, session: str) -> None:
@@ -59,32 +57,27 @@ class PromptKeys:
 
     @contextlib.contextmanager
     def once(self, request: object, text: str, named: str | None = None) -> Iterator[PromptKey]:
-        """Give the key of a prompt, which the next one has too if it is the same one.
+        """Give the key of a prompt, for all of its turn; the next prompt has it too if it is the same one.
 
         Args:
             request: The id of the client's request.
             named: The key that the client has named; it counts within the session.
         """
         if named is not None:
-            self.forget()
-            yield PromptKey(f"editor {self._session} {named}", is_named=True)
+            self.forget()  # The client tells its prompts apart by itself.
+            yield PromptKey(f"editor {self._session} {named}")
             return
-        given = _Last(request, text, self._key_of(request, text))
+        known = self._key_known(request, text)
+        given = _Last(request, text, known or f"editor-{secrets.token_hex(16)}")
         self._last = given
-        yield PromptKey(given.key)
+        yield PromptKey(given.key, is_new=known is None)
         self._last = given._replace(is_unclear=False)
 
-    def _key_of(self, request: object, text: str) -> str:
+    def _key_known(self, request: object, text: str) -> str | None:
         last = self._last
-        if last is not None and last.text == text and (last.is_unclear or last.request == request):
-            return last.key
-        return f"editor-{secrets.token_hex(16)}"
-
-    def doubt(self) -> None:
-        """Take the same text for the last prompt: it was given, but its client was told of an error."""
-        if self._last is not None:
-            self._last = self._last._replace(is_unclear=True)
+        is_same = last is not None and last.text == text and (last.is_unclear or last.request == request)
+        return last.key if last is not None and is_same else None
 
     def forget(self) -> None:
-        """Take the next prompt for another one: the client knows what became of the last one."""
+        """Take the next prompt for another one than the last, whatever its text is."""
         self._last = None
