@@ -25,7 +25,7 @@ from agentctl.interfaces.editor.turn_end import TurnFailed
 from agentctl.operations.talk.interacting import answer_open_question
 from tests.acp_steps import Editor, Wire, edit, edited, wired
 from tests.agent_steps import agent_world, plays
-from tests.drivers.test_hostile_editors import lines, opened, prompt
+from tests.drivers.test_hostile_editors import lines, opened, prompt, taken_back
 from tests.steps import Task, statuses
 from tests.support import PROGRAM, run
 
@@ -77,6 +77,23 @@ def test_another_prompt_with_the_id_of_one_under_way_is_not_taken_for_it(task: T
 
     asyncio.run(run_it())
     assert texts(task) == []
+
+
+def test_a_prompt_is_known_again_behind_other_requests_with_its_id(task: Task) -> None:
+    async def run_it() -> None:
+        async with wired() as wire:
+            session = await opened(wire)
+            first = prompt(session, "hang", 9)
+            await wire.line(lines(first, prompt(session, "say two", 9)))
+            assert "is under way" in (await answer(wire, 9))[0]["error"]["message"]
+            await wire.send(id=9, method="session/set_mode", params={"sessionId": session, "modeId": "plan"})
+            assert "before its first prompt" in (await answer(wire, 9))[0]["error"]["message"]
+            await wire.line(lines(first, taken_back(9)))
+            assert (await answer(wire, 9))[0]["result"]["stopReason"] == "cancelled"
+            await wire.send(**prompt(session, "say three", 10))
+            assert (await answer(wire, 10))[0]["result"]["stopReason"] == "end_turn"
+
+    asyncio.run(run_it())
 
 
 def test_a_prompt_that_comes_again_behind_its_answer_is_told_as_given(task: Task) -> None:

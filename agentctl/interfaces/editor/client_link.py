@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from acp.agent.router import build_agent_router
@@ -29,12 +29,14 @@ _sent: ContextVar[list[object] | None] = ContextVar("sent", default=None)
 
 @dataclass
 class _Unanswered:
-    """A prompt that is not answered yet."""
+    """A prompt that is not answered yet; another one is the same if it has the same id and parameters."""
 
+    #: The id of its request, which a broken client gives to other requests, too.
+    request: object
     #: What the client sent, without `_meta`.
     params: Message
     #: The client has taken it back.
-    is_taken_back: bool = False
+    is_taken_back: bool = field(default=False, compare=False)
 
 
 class EditorLink:
@@ -47,9 +49,9 @@ class EditorLink:
 
     def __init__(self, served: Any, taken_back: Callable[[object], None]) -> None:
         self._taken_back = taken_back
-        #: The prompts that are not answered yet, by the ids of their requests.
-        self._prompts: dict[object, _Unanswered] = {}
-        self._transport = _Noting(self._heard, self._prompts)
+        #: The prompts that are not answered yet.
+        self._prompts: list[_Unanswered] = []
+        self._transport = _Noting(self._heard)
         self._route = build_agent_router(cast("Agent", served), use_unstable_protocol=True)
         self._connection = Connection(self._handle, self._transport, listening=False)
 
@@ -72,25 +74,35 @@ class EditorLink:
         params = message.get("params")
         named = params.pop("_meta", None) if isinstance(params, dict) else None
         if message.get("method") == "session/prompt" and isinstance(params, dict) and "id" in message:
-            under_way = self._prompts.get(message["id"])
-            if under_way is not None and under_way.params == params:
+            prompt = _Unanswered(message["id"], {**params})
+            if prompt in self._prompts:
                 return True
-            self._prompts[message["id"]] = _Unanswered({**params})
+            self._prompts.append(prompt)
             params["_meta"] = {"request": message["id"], "key": _key_in(named)}
         if message.get("method") != _CANCEL:
             return False
         name = params.get("requestId") if isinstance(params, dict) else None
-        if isinstance(name, int | str) and name in self._prompts:
-            self._prompts[name].is_taken_back = True
+        taken_back = [prompt for prompt in self._prompts if prompt.request == name]
+        for prompt in taken_back:
+            prompt.is_taken_back = True
+        if taken_back:
             self._taken_back(name)
         return True
 
     def is_taken_back(self, request: object) -> bool:
         """Return whether the client has taken a prompt back, which it may do before the prompt is begun."""
-        prompt = self._prompts.get(request)
-        return prompt is not None and prompt.is_taken_back
+        return any(prompt.is_taken_back for prompt in self._prompts if prompt.request == request)
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        """Pass a request on; a prompt is over with its answer, which is sent as soon as this returns."""
+        try:
+            return await self._routed(method, params, is_notification)
+        finally:
+            if method == "session/prompt" and isinstance(params, dict) and not is_notification:
+                said = {name: value for name, value in params.items() if name != "_meta"}
+                self._prompts.remove(_Unanswered(params["_meta"]["request"], said))
+
+    async def _routed(self, method: str, params: Any, is_notification: bool) -> Any:
         """Pass a request on; whatever is wrong becomes an error that says so, without its whole content."""
         try:
             return await self._route(method, params if params is not None else {}, is_notification)
@@ -134,18 +146,12 @@ class EditorLink:
 
 
 class _Noting(Stdio):
-    """Notes the ids of what is sent: of a request for the task that sends it, of an answer that its prompt is over."""
-
-    def __init__(self, heard: Callable[[Message], bool], prompts: dict[object, _Unanswered]) -> None:
-        super().__init__(heard)
-        self._prompts = prompts
+    """Notes the id of a request that is sent, for the task that sends it."""
 
     async def send(self, message: Message) -> None:
         """Send a message."""
         noted = _sent.get()
-        if "method" not in message:
-            self._prompts.pop(message.get("id"), None)
-        elif noted is not None and "id" in message:
+        if noted is not None and "method" in message and "id" in message:
             noted.append(message["id"])
         await super().send(message)
 
