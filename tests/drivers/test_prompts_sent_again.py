@@ -144,7 +144,7 @@ def test_a_prompt_with_a_key_is_given_once_whichever_process_gets_it(task: Task,
         await editor.conn.load_session(cwd=str(Path.cwd()), session_id=session, mcp_servers=[])
         for text, key in (("say one", "k1"), ("say two", "k2")):
             assert (await says(editor, session, text, key)).stop_reason == "end_turn"
-            with pytest.raises(RequestError, match="that request differs in"):
+            with pytest.raises(RequestError, match=f"the key '{key}' has given another prompt already"):
                 await says(editor, session, "say something else", key)
         assert editor.text("agent_thought_chunk").count(AGAIN) == 2
         assert (sorted(statuses()), texts(task)) == before
@@ -160,12 +160,13 @@ def test_a_key_is_of_its_session_and_has_to_be_a_text(task: Task) -> None:
             await says(editor, await editor.opened(), text, "k")
         assert editor.text() == "onetwo"
         session = await editor.opened()
-        for wrong in ("", 5, ["k"]):
-            with pytest.raises(RequestError, match="must be a text"):
+        for wrong in ("", 5, ["k"], "a\0b", "k" * 9001):
+            with pytest.raises(RequestError, match="must be a text of 1 to 9000 characters without NUL"):
                 await editor.conn.prompt(session_id=session, prompt=[text_block("x")], agentctl={"key": wrong})
+        await says(editor, session, "say three", "k" * 9000)
 
     edit(to)
-    assert len(statuses()) == 2
+    assert len(statuses()) == 3
 
 
 def test_an_answer_that_is_prompted_again_is_what_it_was(task: Task) -> None:

@@ -52,6 +52,8 @@ VERSION = 1
 _MOST_THREADS = 1000
 #: A client that opens sessions without end is refused.
 _MOST_SESSIONS = 1000
+#: What is put before it makes the key of a request of it, which may be a little longer.
+_LONGEST_KEY = 9000
 _CAPABILITIES = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
@@ -392,12 +394,12 @@ def _key_named(key: object) -> str | None:
     """Return the key that a client has named with a prompt.
 
     Raises:
-        UsageError: It is not a text.
+        UsageError: It cannot be a key.
     """
     if key is None:
         return None
-    if not isinstance(key, str) or not key:
-        raise UsageError("_meta.agentctl.key must be a text")
+    if not isinstance(key, str) or "\0" in key or not 0 < len(key) <= _LONGEST_KEY:
+        raise UsageError(f"_meta.agentctl.key must be a text of 1 to {_LONGEST_KEY} characters without NUL")
     return whole(key)
 
 

@@ -49,7 +49,7 @@ class GivenPrompt(NamedTuple):
 
     worker: WorkerDir
     notes: tuple[str, ...] = ()
-    #: It is no new message to the agent: it was given before, or has answered a question.
+    #: No message of it comes to the agent now: it was given before, or has answered a question.
     is_known: bool = False
 
 

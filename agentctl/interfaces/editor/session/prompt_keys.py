@@ -11,6 +11,8 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 
+from agentctl.domain.text.plaintext import plain
+from agentctl.errors import Conflict, Refused
 from agentctl.lean import NamedTuple
 
 
@@ -62,10 +64,19 @@ class PromptKeys:
         Args:
             request: The id of the client's request.
             named: The key that the client has named; it counts within the session.
+
+        Raises:
+            Refused: The client has named it with another prompt before.
         """
         if named is not None:
             self.forget()  # The client tells its prompts apart by itself.
-            yield PromptKey(f"editor {self._session} {named}")
+            try:
+                yield PromptKey(f"editor {self._session} {named}")
+            except Conflict as error:  # That tells of a key which the client does not know, and of options.
+                raise Refused(
+                    f"the key {plain(named)[:80]!r} has given another prompt already",
+                    hint="choose another key for this one",
+                ) from error
             return
         known = self._key_known(request, text)
         given = _Last(request, text, known or f"editor-{secrets.token_hex(16)}")
