@@ -17,6 +17,7 @@ from textual.widgets import Input
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.worker.need import Need
+from agentctl.errors import Refused
 from agentctl.interfaces.screen.acting import commands
 from agentctl.interfaces.screen.search_screen import SearchScreen
 from agentctl.interfaces.screen.texts.pager import Pager
@@ -26,6 +27,7 @@ from agentctl.operations.fleet.glance import FleetWorker
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.start.again import Retried, retry_workers
+from agentctl.operations.stop.pausing import pause_workers
 from tests.advice import follow
 from tests.agent_steps import agent, agent_world
 from tests.life import kill_shims, leader_of
@@ -216,6 +218,89 @@ def test_a_pause_whose_answer_was_lost_is_not_undone_by_its_key(root: Path, monk
         assert lost == ["pause_workers", "unpause_workers"]
 
     watching(steps)
+    run("cancel", "a1")
+
+
+def test_a_pause_that_was_refused_has_no_meaning_left(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was done: by the time that the worker is paused from elsewhere, the key lets it continue."""
+    new_task()
+    spawn(worker("sleeps", 600), name="a1")
+
+    def refuses(*_: Any) -> Any:
+        raise Refused("a1 cannot be paused now")
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        monkeypatch.setattr(commands, "pause_workers", refuses)
+        await screen.press("p")
+        await screen.shows("a1 cannot be paused now")
+        run("pause", "a1")
+        await screen.shows("paused")
+        await screen.press("p")
+        await screen.shows("a1 continues")
+
+    watching(steps)
+    run("cancel", "a1")
+
+
+def test_what_is_asked_of_several_is_what_a_yes_does(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pause is done while the second one is asked about: by then all are paused."""
+    new_task()
+    for name in ("a1", "b1"):
+        spawn(worker("sleeps", 600), name=name)
+    is_asked = threading.Event()
+
+    def answers_late(*given: Any) -> Any:
+        done = pause_workers(*given)
+        assert is_asked.wait(20)
+        return done
+
+    async def marks_both(screen: Screen) -> None:
+        for name in ("a1", "b1"):
+            await screen.go_to(name)
+            await screen.press("m")
+        await screen.shows("2 marked")
+
+    async def steps(screen: Screen) -> None:
+        monkeypatch.setattr(commands, "pause_workers", answers_late)
+        await marks_both(screen)
+        await screen.press("p", "y")
+        await screen.until(lambda: screen.text().count("‖") == 2, "that both are paused")
+        await marks_both(screen)
+        await screen.press("p")
+        await screen.shows("Pause 2 marked workers (a1, b1)?")
+        is_asked.set()
+        await screen.shows("2 workers are paused")
+        await screen.press("y")
+        await screen.shows_no("Pause 2 marked workers")
+        await screen.shows("2 workers are paused")
+
+    watching(steps)
+    assert all(row["paused"] for row in list_workers(TaskDir(root / "t1"))[0])
+    run("cancel", "a1", "b1")
+
+
+def test_what_a_key_has_meant_is_not_what_it_means_for_another_worker_of_the_name(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, once = TaskDir(new_task().path), commands.OnceOnly()
+
+    def started() -> list[FleetWorker]:
+        spawn(worker("sleeps", 600), name="a1")
+        run("pause", "a1")
+        return [FleetWorker(task, row, Need.WORKING, (), None, 0) for row in list_workers(task)[0]]
+
+    def fails(*_: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    first = started()
+    monkeypatch.setattr(commands, "pause_workers", fails)
+    with pytest.raises(OSError, match="No space left"):
+        once.turn_pauses(first, pauses=True)
+    assert once.pauses(first)
+    run("cancel", "a1")
+    run("rm", "a1")
+    assert not once.pauses(started())
     run("cancel", "a1")
 
 

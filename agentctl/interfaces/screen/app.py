@@ -122,6 +122,7 @@ class WatchApp(WorkerKeys, App[int]):
         self._peeks = True
         self.answered: set[tuple[WorkerId, str]] = set()
         self.further: dict[tuple[WorkerId, str], FurtherRuns] = {}
+        self.once = commands.OnceOnly()
         self._title = ""
         self._head_shown = Text()
         self._seen = SeenEnds(root)

@@ -86,4 +86,5 @@ class KeptKeys:
 
     def keep(self, key: str, *what: str) -> None:
         """Keep the key of a request of which not all was carried out."""
-        self._kept[what] = key
+        with self._lock:
+            self._kept[what] = key

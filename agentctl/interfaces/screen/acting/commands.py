@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.question import Question
 from agentctl.domain.text.plaintext import plain
 from agentctl.encoding import as_typed
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.interfaces.screen.kept_keys import KeptKeys
 from agentctl.operations.delegate.telling import tell_worker
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker
@@ -96,37 +96,48 @@ class OnceOnly:
 
     def __init__(self) -> None:
         self._keys = KeptKeys()
-        #: What a key that does one of two things means, of whatever it has begun with and not done.
-        self._meant: dict[frozenset[str], bool] = {}
+        #: What a key that does one of two things means, of whatever it has begun with and may have done or not.
+        self._meant: dict[Hashable, bool] = {}
 
     def pauses(self, workers: Sequence[FleetWorker]) -> bool:
         """Return whether the key for both pauses workers: those that are not paused; else it lets all continue."""
         return self._meant.get(_which(workers), not all(worker.row["paused"] for worker in workers))
 
-    def turn_pauses(self, workers: Sequence[FleetWorker]) -> str:
+    def holds(self, task: FleetTask) -> bool:
+        """Return whether the key for both holds the queue of a task; else it lets it go: where the task is held."""
+        return self._meant.get(task.task.path, task.hold is None or task.hold.task_id != task.task.id)
+
+    def turn_pauses(self, workers: Sequence[FleetWorker], *, pauses: bool) -> str:
         """Pause workers, or let them continue."""
-        with self._meaning(_which(workers), self.pauses(workers)) as pauses:
-            change = pause_workers if pauses else unpause_workers
+        change = pause_workers if pauses else unpause_workers
+        with self._meaning(_which(workers), pauses):
             done = [one for task, names in _tasks_of(workers) for one in change(task, names)]
         if len(done) > 1:
             return f"{len(done)} workers {'are paused' if pauses else 'continue'}"
         below = f", with {len(done[0]['withIt'])} below it" if done[0]["withIt"] else ""
         return f"{done[0]['agentInstance']} {'is paused' if done[0]['paused'] else 'continues'}{below}"
 
-    def turn_hold(self, task: FleetTask) -> str:
-        """Hold the queue of a task, or let it go where the task itself is held."""
-        is_held = task.hold is not None and task.hold.task_id == task.task.id
-        with self._meaning(frozenset([str(task.task.path)]), not is_held) as holds:
+    def turn_hold(self, task: FleetTask, *, holds: bool) -> str:
+        """Hold the queue of a task, or let it go."""
+        with self._meaning(task.task.path, holds):
             done = (hold_task if holds else let_task_go)(task.task)
         return f"the queue of {task.task.id} {'is held: nothing is started' if done['held'] else 'goes on'}"
 
     @contextlib.contextmanager
-    def _meaning(self, what: frozenset[str], now: bool) -> Iterator[bool]:
-        """Give what a key means that does one of two things: behind an error, what it has meant.
+    def _meaning(self, what: Hashable, means: bool) -> Iterator[None]:
+        """Let a key that does one of two things mean the same until that is done, or refused.
 
-        By then the screen may show what that was to make, and the other thing would undo it.
+        Behind another error it may have been done: by then the screen may show what that was to make, and the other
+        thing would undo it.
         """
-        yield self._meant.setdefault(what, now)
+        self._meant[what] = means
+        try:
+            yield
+        except StorageError:
+            raise
+        except AgentctlError:
+            self._meant.pop(what, None)
+            raise
         self._meant.pop(what, None)
 
     def start_again(self, workers: Sequence[FleetWorker]) -> str:
@@ -180,8 +191,9 @@ def _paths(workers: Sequence[FleetWorker]) -> list[str]:
     return [str(worker.task.worker(worker.row["agentInstance"]).path) for worker in workers]
 
 
-def _which(workers: Sequence[FleetWorker]) -> frozenset[str]:
-    return frozenset(_paths(workers))
+def _which(workers: Sequence[FleetWorker]) -> Hashable:
+    """Return what tells workers from others, and from those that have their names once they are removed."""
+    return frozenset(zip(_paths(workers), (worker.row["queuedAt"] for worker in workers), strict=True))
 
 
 def _path_of_work(worker: FleetWorker) -> str:

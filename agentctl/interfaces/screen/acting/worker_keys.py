@@ -74,8 +74,8 @@ class WorkerKeys(DOMNode):
     said: SaidLine
     #: The questions that were answered here: what becomes of these is not news.
     answered: set[tuple[WorkerId, str]]
-    #: By this every screen of this process does what is to be done once.
-    once = commands.OnceOnly()
+    #: By this every screen of an app does what is to be done once.
+    once: commands.OnceOnly
     _keys: tuple[bool, ...] = ()
     #: Which further runs of ended workers are accepted: an end does not change.
     further: dict[tuple[WorkerId, str], FurtherRuns]
@@ -357,15 +357,19 @@ class WorkerKeys(DOMNode):
     def action_pause(self) -> None:
         """Pause workers, or let them continue where all are paused; of a task hold the queue, or let it go."""
         workers, task = self._applying("pause"), self.task_acted_on()
-        if len(workers) > 1:
-            verb = "Pause" if self.once.pauses(workers) else "Continue"
-            self.yes_or_no.open(
-                f"{verb} {_counted(workers)}?", lambda: self._for_all(lambda: self.once.turn_pauses(workers))
-            )
-        elif workers:
-            self._for_all(lambda: self.once.turn_pauses(workers))
+        if workers:
+            pauses = self.once.pauses(workers)  # As it is asked, whatever is seen until it is answered.
+
+            def turn() -> None:
+                self._for_all(lambda: self.once.turn_pauses(workers, pauses=pauses))
+
+            if len(workers) > 1:
+                self.yes_or_no.open(f"{'Pause' if pauses else 'Continue'} {_counted(workers)}?", turn)
+            else:
+                turn()
         elif task is not None:
-            self.in_thread(lambda: self.once.turn_hold(task))
+            holds = self.once.holds(task)
+            self.in_thread(lambda: self.once.turn_hold(task, holds=holds))
 
     def action_send(self) -> None:
         """Write a message to workers."""

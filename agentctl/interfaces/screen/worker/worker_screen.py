@@ -100,7 +100,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         super().__init__()
         self._watch, self._worker, self._is_gone = watch, worker, False
         self.root, self.reader = watch.root, watch.reader
-        self.answered, self.further = watch.answered, watch.further
+        self.answered, self.further, self.once = watch.answered, watch.further, watch.once
         self._folder = worker.task.worker(worker.row["agentInstance"])
         self._diff = WorkerDiff(worker.task, worker.row["agentInstance"])
         self.tab = tab or self._first_tab()
