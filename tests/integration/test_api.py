@@ -157,7 +157,7 @@ def test_errors_speak_of_arguments_and_calls(task: Task) -> None:
         agentctl.Task.find(root="nowhere")
     assert missing.value.hint == 'Task.create("TITLE") starts a task here; or choose another root='
     (failed,) = execute([{"argv": ["true"], "key": "k", "reuse": True}])
-    assert str(failed.error).startswith("reuse=True and key= exclude each other")
+    assert str(failed.error).startswith("reuse and a key exclude each other")
 
     async def main() -> None:
         async with TaskExecutor() as executor:

@@ -9,11 +9,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from agentctl.interfaces.commands.model.catalogue import VERBS
-from agentctl.interfaces.commands.programs.served_commands import SERVED
+from agentctl.adapters.taskdir import Root
+from agentctl.interfaces.commands.model.catalogue import VERBS, command_by_words
+from agentctl.interfaces.commands.programs.served_commands import SERVED, served_commands
+from agentctl.interfaces.web.next_requests import OF_COMMAND_LINES
+from agentctl.interfaces.web.own_endpoints import OwnEndpoints
+from agentctl.interfaces.web.several_endpoints import SeveralEndpoints
 from tests.support import REPOSITORY
 
 PACKAGE = REPOSITORY / "agentctl"
@@ -39,6 +44,25 @@ AT_TERMINALS_ALONE = {
 }
 
 
+#: Errors that name an option in what is wrong, and never come to HTTP.
+OF_LINES_ALONE = {
+    "domain/answers.py": "of `interact ask`",
+    "interfaces/commands/show/search.py": "--archived and --task: the search of a task takes no `archived`",
+    "interfaces/commands/show/timeline.py": "--svg and --html, which no request has",
+    "interfaces/commands/show/tree.py": "--follow, which no request has",
+    "interfaces/commands/start/resume.py": "--lost, which no request has",
+    "interfaces/commands/start/spawn.py": "of `spawn`, whose requests are read elsewhere",
+    "interfaces/commands/steer/interact.py": "of `interact ask`",
+    "interfaces/commands/wait/wait.py": "--all and --any, which no request has",
+    "interfaces/commands/wait/wait_any.py": "--for, whose words are checked before",
+    "operations/start/batch.py": "of `spawn --each`",
+}
+#: Hints with arguments of commands of which there is no request.
+OF_NO_REQUEST = {
+    "domain/answers.py": {"kind", "option"},
+    "operations/talk/asking.py": {"default"},
+    "operations/talk/reporting.py": {"file"},
+}
 #: Hints with options of other programs, which are the same on every surface.
 OF_OTHER_PROGRAMS = {
     "operations/worktree/making.py": "git's",
@@ -162,6 +186,43 @@ def test_a_text_that_names_a_command_is_a_value_wherever_it_may_come_to_http() -
         if (text := text_of(one)) is not None
     ]
     assert not found, f"a text that names a command is a Next, or {VALUE}: {found}"
+
+
+def served_modules() -> set[str]:
+    """Return the modules of commands that are carried out over HTTP too."""
+    commands = (command_by_words(one.command) for one in SERVED)
+    return {f"{one.carry_out.__module__.removeprefix('agentctl.').replace('.', '/')}.py" for one in commands}
+
+
+def test_what_is_wrong_is_told_without_options_wherever_it_may_come_to_http() -> None:
+    found = {
+        name: f"{name}:{node.lineno}"
+        for name, tree in sources()
+        if comes_to_http(name) or name in served_modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and re.search(r"(Error|Refused|Damaged|NotFound)$", called(node)) and node.args
+        for part in ast.walk(node.args[0])
+        if OPTION.search(text_of(part) or "")
+    }
+    of_others = OF_OTHER_PROGRAMS.keys() | {"interfaces/web/root_server.py"}  # Before there is a server.
+    others = {name: at for name, at in found.items() if name not in of_others}
+    assert others.keys() == OF_LINES_ALONE.keys(), others
+
+
+def test_each_argument_that_a_hint_names_is_one_of_requests_or_of_command_lines() -> None:
+    root = Root(Path("/nowhere"))
+    endpoints = [
+        *served_commands(root, force=False),
+        *OwnEndpoints(root, force=False, url="", is_read_only=False).all(),
+        *SeveralEndpoints(root, force=False).all(),
+    ]
+    known = {one.name for endpoint in endpoints for one in endpoint.parameters} | OF_COMMAND_LINES
+    found: dict[str, set[str]] = {}
+    for name, tree in sources():
+        for node in ast.walk(tree):
+            if called(node) == "Argument" and isinstance(node, ast.Call):
+                found.setdefault(name, set()).update({*filter(None, map(text_of, node.args[:1]))} - known)
+    assert {name: named for name, named in found.items() if named} == OF_NO_REQUEST
 
 
 def test_what_only_a_terminal_has_is_no_command_that_there_is_a_request_for() -> None:

@@ -430,6 +430,42 @@ def test_nothing_found_is_an_empty_list(server: Server, task: str) -> None:
     assert server.get("/tasks/nothing/search?terms=x").status == 404
 
 
+@pytest.mark.parametrize(
+    ("request_", "detail", "words"),
+    [
+        (("GET", "/search?terms=%20", None), "cannot search for ' ': there is nothing to look for",
+         ["GET /api/v1/openapi.json says what search takes"]),
+        (("GET", "/tasks/{}/search?terms=x&archived=true", None), "unknown parameter 'archived'", ["known: "]),
+        (("GET", "/tasks/{}/tree?recursive=true&instance=good", None),
+         "one worker is named, and those of all sub-tasks are meant", ["leave out its name, or recursive"]),
+        (("POST", "/tasks/{}/cancel", {}), "no worker is named or selected",
+         ["GET …/list shows them", "or give all"]),
+        (("POST", "/tasks/{}/retry", {}), "no worker is named",
+         ["name them", "or select them by failed, status, agent or filter"]),
+        (("POST", "/tasks/{}/retry", {"failed": True, "key": "k"}), "a key is for workers that are named",
+         ["a selection has others the next time: name them"]),
+        (("POST", "/tasks/{}/spawn", {"argv": ["true"], "reuse": True, "key": "k"}),
+         "the body: reuse and a key exclude each other: each says what counts as the same", []),
+        (("POST", "/tasks/{}/spawn", {"argv": ["true"], "cpus": 2}), "the body: cpus is for a worker on a node",
+         ["runner: slurm places it on one"]),
+        (("GET", "/tasks/more/workers/good", None), "no worker 'good' in task more",
+         ["good is in task {}: /api/v1/tasks/{}", "known: none"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_in_words_of_a_request(
+    server: Server, task: str, request_: tuple[str, str, Any], detail: str, words: list[str]
+) -> None:
+    method, path, body = request_
+    server.post("/tasks", {"title": "more", "id": "more"}).done()
+    at = path.replace("{}", task)
+    told = (server.get(at) if method == "GET" else server.post(at, body)).problem
+    assert told["detail"] == detail
+    steps = [one["words"] for one in told["steps"]]
+    assert len(steps) == len(words)
+    assert all(one.startswith(beginning.replace("{}", task)) for one, beginning in zip(steps, words, strict=True)), told
+    assert "--" not in json.dumps(told)
+
+
 # -- files of a result -------------------------------------------------------------------------------------------------
 
 

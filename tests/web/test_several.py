@@ -77,9 +77,12 @@ def test_what_cannot_be_acted_on_is_left_alone_and_told(server: Server) -> None:
     assert {name: one.get("startedAs") for name, one in tried.items()} == {
         "t1/bad": "bad-2", "t1/x": None, "t1/worse": "worse-2", "t1/y": None,
     }  # fmt: skip
-    assert (tried["t1/x"]["detail"], tried["t1/x"]["hint"]) == ("x has not ended", "POST …/workers/x/cancel ends it")
+    ends_it = "POST /api/v1/tasks/t1/workers/x/cancel ends it"
+    assert (tried["t1/x"]["detail"], tried["t1/x"]["hint"]) == ("x has not ended", ends_it)
+    assert (tried["t1/x"]["next"]["task"], tried["t1/x"]["next"]["words"]) == ("t1", ends_it)
     again = about(server, "retry", "t1/bad")
     assert said(again["t1/bad"]) == (False, "bad is an earlier try: the newest one of bad is bad-2")
+    assert again["t1/bad"]["hint"] == "GET /api/v1/tasks/t1/workers/bad-2"
     sent = about(server, "send", *every, text="hello")
     assert [one["done"] for one in sent.values()] == [False, True, False, True]
     assert (sent["t1/worse"]["detail"] or "").startswith("worse")

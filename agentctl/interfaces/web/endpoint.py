@@ -39,6 +39,8 @@ class Input(NamedTuple):
     unless: str = ""
     #: Of an array: the values of each of its items, which are objects.
     of_items: tuple[Input, ...] = ()
+    #: Of an array: what the description says of each item besides; whoever carries it out tells people.
+    items_told: Mapping[str, Any] = {}
 
     @property
     def key(self) -> str:
@@ -53,6 +55,11 @@ class Input(NamedTuple):
     def described(self) -> dict[str, Any]:
         """Return its schema, with that of its items."""
         return {**self.schema, "items": _object_of(self.of_items)} if self.of_items else dict(self.schema)
+
+    def told(self) -> dict[str, Any]:
+        """Return its schema as the description has it."""
+        schema = self.described()
+        return {**schema, "items": {**schema["items"], **self.items_told}} if self.items_told else schema
 
 
 class JsonAnswer(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.domain.names import camel
-from agentctl.errors import Argument, AtTerminal, Next, WithArguments
+from agentctl.errors import Argument, AtTerminal, Next, WithArguments, option
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ REQUESTS: Mapping[str, str] = {
     "a person resumes": f"a person has it made again: POST {_WORKER}/resume",
     "wait for any": "POST …/wait-any", "unpause": f"POST {_WORKER}/unpause", "let the queue go": "POST …/unpause",
 }  # fmt: skip
+#: The arguments that no request has: a server is for one root, and what it is called with decides the rest.
+OF_COMMAND_LINES = frozenset({"root", "force"})
 
 
 def words_over_http(step: Step) -> str | None:
@@ -58,14 +60,37 @@ def words_over_http(step: Step) -> str | None:
     ('POST …/workers/a1/send', 'leave afterAny out')
     >>> words_over_http(Next("unpause", "a1", task="t")), words_over_http(AtTerminal("agentctl doctor --fix"))
     ('POST /api/v1/tasks/t/workers/a1/unpause', 'in a terminal: agentctl doctor --fix')
+    >>> words_over_http(WithArguments("or choose another ", Argument("root")))
+    'or in a terminal: choose another --root'
     """
     if isinstance(step, AtTerminal):
-        return step.text if "terminal" in step.text else f"in a terminal: {step.text}"
+        return _in_terminal(step.text)
     if isinstance(step, Next):
         words = step.worded(REQUESTS)
         return words and words.replace("…", f"/api/v1/tasks/{step.task}") if step.task else words
-    return step.worded(_key) if isinstance(step, WithArguments) else step
+    if isinstance(step, WithArguments):
+        is_of_lines = any(one.name in OF_COMMAND_LINES for one in step.arguments)
+        return _in_terminal(step.worded(option)) if is_of_lines else step.worded(_key)
+    return step
+
+
+def _in_terminal(text: str) -> str:
+    before = "or " if text.startswith("or ") else ""
+    return text if "terminal" in text else f"{before}in a terminal: {text.removeprefix(before)}"
+
+
+def in_task(step: Step, task: str) -> Step:
+    """Return a next step with the task that it is in, for whoever has named none in the path of a request.
+
+    >>> words_over_http(in_task(Next("show", "a-2"), "t")), words_over_http(in_task(Next("tasks"), "t"))
+    ('GET /api/v1/tasks/t/workers/a-2', 'GET /api/v1/tasks lists them')
+    """
+    if isinstance(step, Next) and not step.task and "…" in REQUESTS.get(step.step, ""):
+        return step._replace(task=task)
+    return step
 
 
 def _key(argument: Argument) -> str:
+    if argument.name == "task":  # It is in the path.
+        return f"/api/v1/tasks/{argument.value or 'TASK'}"
     return camel(argument.name) + (f": {argument.value}" if argument.value else "")

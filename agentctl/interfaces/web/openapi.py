@@ -76,7 +76,7 @@ def _operation(one: Endpoint, answer: Mapping[str, Any] | None) -> dict[str, Any
 
 def _described(one: Input) -> dict[str, Any]:
     """Return the schema of a value of a body, with what is said of it and of the values in it."""
-    schema = one.described()
+    schema = one.told()
     if one.of_items:
         below = {each.key: _described(each) for each in one.of_items}
         schema["items"] = {**schema["items"], "properties": below}
@@ -85,7 +85,7 @@ def _described(one: Input) -> dict[str, Any]:
 
 def _parameter(one: Input) -> dict[str, Any]:
     found = {
-        "name": one.key, "in": one.where, "required": one.where == PATH or one.is_required, "schema": dict(one.schema),
+        "name": one.key, "in": one.where, "required": one.where == PATH or one.is_required, "schema": one.told(),
     }  # fmt: skip
     return {**found, **({"description": one.help} if one.help else {})}
 

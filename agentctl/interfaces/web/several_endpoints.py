@@ -15,7 +15,7 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError, Conflict, Next, Refused, steps_in_words
 from agentctl.interfaces.web.endpoint import BODY, NAME, CheckedRequest, Endpoint, Input, JsonAnswer
-from agentctl.interfaces.web.next_requests import words_over_http
+from agentctl.interfaces.web.next_requests import in_task, words_over_http
 from agentctl.interfaces.web.problems import error_and_steps, is_foreseen, step_documents
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.delegate.telling import tell_worker
@@ -90,7 +90,8 @@ class AskedWorkers:
 
     def refused(self, one: WorkerId, error: AgentctlError | OSError) -> None:
         """Note why nothing was done to a worker."""
-        detail, steps = error_and_steps(error)
+        detail, found = error_and_steps(error)
+        steps = [in_task(step, one.task_id) for step in found]
         documents = step_documents(steps)
         first = next((one for one in documents if one["step"]), None)
         more: dict[str, Any] = {"steps": documents} | ({"next": first} if first else {})

@@ -72,7 +72,7 @@ def retry_workers(
     """
     check_own(task)
     if name is not None and len(named) > 1:
-        raise UsageError("--name is for one worker", hint="leave it out, or retry them one by one")
+        raise UsageError("a name is for one worker", hint="leave it out, or retry them one by one")
     with locked(task.tries_lock):
         view = read_task(task)[0]  # A worker that was lost gets its end here.
         works = {find_worker(task, one).instance: view.tries.work_of(one) for one in named}

@@ -69,5 +69,5 @@ def _parsed(rules: str | Rules | None) -> Rules:
         try:
             rules = json.loads(rules)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"--permissions is not JSON: {error}", hint=_FORM) from error
-    return parse_policy(rules, "--permissions")
+            raise UsageError(f"the permissions are not JSON: {error}", hint=_FORM) from error
+    return parse_policy(rules, "permissions")

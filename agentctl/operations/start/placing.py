@@ -42,9 +42,9 @@ def placement_for(
     runner = str(nearer or of_root.get("runner") or LOCAL)
     if runner == LOCAL:
         if extra := sorted(name for name in asked if name != "runner"):
-            what = extra[0].removesuffix("_s").replace("args", "runner-arg")
+            what = extra[0].removesuffix("_s").replace("args", "runner_arg")
             raise UsageError(
-                f"--{what} is for a worker on a node",
+                f"{what} is for a worker on a node",
                 hint=WithArguments(Argument("runner", "slurm"), " places it on one"),
             )
         return None

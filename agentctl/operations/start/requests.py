@@ -210,7 +210,7 @@ def _check_numbers(request: SpawnRequest) -> None:
         raise UsageError(f"retries must be from 0 to 1000, not {request.retries}")
     check_key(request.key)
     if request.reuse and request.key is not None:
-        raise UsageError("--reuse and --key exclude each other: each says what counts as the same")
+        raise UsageError("reuse and a key exclude each other: each says what counts as the same")
     if not 0 <= request.retry_delay_seconds <= 3600:
         raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
 

@@ -49,7 +49,7 @@ def _state_of(root: Root, cwd: str) -> str:
     except (GitError, OSError) as error:
         advised = error.steps if isinstance(error, GitError) else ()
         raise Refused(
-            f"--reuse cannot tell whether the files in {cwd} are the same: {error}",
+            f"reuse cannot tell whether the files in {cwd} are the same: {error}",
             hint=advised
             or ("it needs a git repository with a commit", WithArguments("leave ", Argument("reuse"), " out")),
         ) from error
@@ -81,7 +81,7 @@ def _refuse_much(folder: str, names: Sequence[str]) -> None:
     sizes = {name: _size_of(os.path.join(folder, name)) for name in names}
     if sum(sizes.values()) > _MOST_BYTES:
         raise Refused(
-            f"--reuse reads uncommitted files, and in {folder} these have more than {_MOST_BYTES >> 30} GiB:"
+            f"reuse reads uncommitted files, and in {folder} these have more than {_MOST_BYTES >> 30} GiB:"
             f" {max(sizes, key=lambda name: sizes[name])} is the largest",
             hint=("commit it, or name it in .gitignore", WithArguments("or leave ", Argument("reuse"), " out")),
         )

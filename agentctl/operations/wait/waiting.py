@@ -277,7 +277,7 @@ def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool =
     is_own = me is not None and me.task.id == task.id
     if instances:
         if recursive:
-            raise UsageError("--recursive waits for all workers, but some are named", hint="leave their names out")
+            raise UsageError("a recursive wait is for all workers, but some are named", hint="leave their names out")
         for name in instances:
             find_worker(task, name)
         if me is not None and is_own and me.instance in instances:

@@ -47,6 +47,16 @@ class Selection(NamedTuple):
         return not self.words or has_words(texts_of(row, task=row.get("taskId", task)), filter_words(self.words))
 
 
+#: The next steps where it is not said which workers are meant.
+NAMED_OR_SELECTED = (
+    "name them",
+    WithArguments(
+        "or select them by ", Argument("failed"), ", ", Argument("status"), ", ", Argument("agent"), " or ",
+        Argument("filter"),
+    ),
+)  # fmt: skip
+
+
 def selected_rows(rows: Iterable[WorkerRow], selection: Selection, task: str) -> Iterable[WorkerRow]:
     """Return the rows of the workers that are selected; all of them as they are where nothing is selected."""
     return rows if selection == Selection() else (row for row in rows if selection.has(row, task))
@@ -61,22 +71,7 @@ def workers_chosen(task: TaskDir, named: Sequence[str] | None, selection: Select
     is_selected = selection != Selection()
     if bool(named) == is_selected:
         said = "name the workers or select them, not both" if named else "no worker is named"
-        raise UsageError(
-            said,
-            hint=(
-                "their names",
-                WithArguments(
-                    "or ",
-                    Argument("failed"),
-                    ", ",
-                    Argument("status"),
-                    ", ",
-                    Argument("agent"),
-                    ", ",
-                    Argument("filter"),
-                ),
-            ),
-        )
+        raise UsageError(said, hint=NAMED_OR_SELECTED)
     if named:
         return list(named)
     return [row["agentInstance"] for row in each_worker(task).rows if is_newest(row) and selection.has(row, task.id)]

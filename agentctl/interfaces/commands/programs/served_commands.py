@@ -118,7 +118,9 @@ SERVED = (
         paged=_BY_ID,
     ),
     Served("GET", "/search", "search", without=frozenset({"regex"}), waits=True, suffix="of all", paged=_BY_HIT),
-    Served("GET", "/tasks/{task}/search", "search", without=frozenset({"regex"}), waits=True, paged=_BY_HIT),
+    Served(
+        "GET", "/tasks/{task}/search", "search", without=frozenset({"regex", "archived"}), waits=True, paged=_BY_HIT
+    ),
     Served("GET", "/tasks/{task}/list", "list", answers="list[WorkerRow]", paged=_BY_ID),
     Served("GET", "/tasks/{task}/tree", "tree"),
     Served("GET", "/tasks/{task}/usage", "usage"),
@@ -226,6 +228,7 @@ def _endpoint(one: Served, command: Command, root: Root, *, force: bool) -> Endp
         Input(
             name, _schema(parameter, where, waits=one.waits), parameter.help, where,
             parameter.is_required or name in one.needs, unless=one.needs.get(name, ""),
+            items_told=_told_of_items(parameter),
         )
         for name, parameter in offered.items()
     ]  # fmt: skip
@@ -277,13 +280,14 @@ def _schema(parameter: Parameter, where: str, *, waits: bool) -> dict[str, Any]:
     else:
         one = {"type": "string", "maxLength": _LONGEST if where == BODY else _LONGEST_OF_QUERY}
     if kind == TEXTS:
-        many = {"type": "array", "items": one, "maxItems": _MOST if where == BODY else _MOST_OF_QUERY}
-        return {**many, "items": {**one, "pattern": _SAYS}, "minItems": 1} if parameter.is_required else many
+        most = _MOST if where == BODY else _MOST_OF_QUERY
+        return {"type": "array", "items": one, "maxItems": most, **({"minItems": 1} if parameter.is_required else {})}
     return one
 
 
-#: A text that is needed is more than blanks.
-_SAYS = r"\S"
+def _told_of_items(parameter: Parameter) -> dict[str, Any]:
+    """Return what the description says of the texts in a list that is needed: they are more than blanks."""
+    return {"pattern": r"\S"} if parameter.kind == TEXTS and parameter.is_required else {}
 
 
 #: Larger numbers, longer texts and lists than these are refused before a command sees them.

@@ -57,10 +57,12 @@ def tree(
     task = call.task_to_show()
     wanted = None if expand and ALL in expand else expand or ()
     if recursive:
-        if follow or instance:
+        if follow:
+            raise UsageError("--recursive shows all tasks once", hint=AtTerminal("leave --follow out"))
+        if instance:
             raise UsageError(
-                "--recursive shows all tasks once",
-                hint=WithArguments("leave out the instance and ", Argument("follow")),
+                "one worker is named, and those of all sub-tasks are meant",
+                hint=WithArguments("leave out its name, or ", Argument("recursive")),
             )
         return (yield from _show_all(call, task, wanted))
     found = Tree(task, instance=instance, expand=wanted)

@@ -51,7 +51,7 @@ def retry(
     """
     task, selection = call.task(), Selection(failed, status, agent, words)
     if key is not None and selection != Selection():
-        raise UsageError("--key is for workers that are named", hint="a selection has others the next time: name them")
+        raise UsageError("a key is for workers that are named", hint="a selection has others the next time: name them")
     chosen = workers_chosen(task, instances, selection)
     if not chosen:
         return Shown([], notes=[f"nothing to try again: {NOBODY}"])

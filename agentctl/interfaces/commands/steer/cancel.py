@@ -8,7 +8,7 @@ from agentctl.domain.names import first_of
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.ends import HIDDEN
-from agentctl.errors import ExitCode, Next, UsageError
+from agentctl.errors import Argument, ExitCode, Next, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     FLAG,
     Carried,
@@ -50,10 +50,12 @@ def cancel(
     """
     selection = Selection(failed, status, agent, words)
     if everyone == (bool(instances) or selection != Selection()):
-        raise UsageError("name or select the workers, or give --all", hint=Next("look around"))
+        said = "all workers are meant, and some by name or selection" if everyone else "no worker is named or selected"
+        raise UsageError(said, hint=(Next("look around"), WithArguments("or give ", Argument("all"))))
     if recursive and not everyone:
         raise UsageError(
-            "--recursive goes with --all", hint="a named worker is cancelled together with all that it started"
+            "sub-tasks are meant only with all workers",
+            hint="a named worker is cancelled together with all that it started",
         )
     task = call.task()
     named = [] if everyone else workers_chosen(task, instances, selection)

@@ -20,6 +20,7 @@ from agentctl.operations.show.listing import each_worker
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.ends import RemovedWorkers
 
+_SELECTED = AtTerminal("or select them by --ended, --failed, --status, --agent or --filter")
 #: So many names are shown before somebody is asked.
 _MOST_SHOWN = 20
 
@@ -50,7 +51,7 @@ def rm(
     is_selected = ended or selection != Selection()
     if bool(instances) == is_selected:
         said = "name the workers or select them, not both" if instances else "no worker is named"
-        raise UsageError(said, hint=("their names", AtTerminal("or --ended, --failed, --status, --agent, --filter")))
+        raise UsageError(said, hint=("name them", _SELECTED))
     named = list(instances or _works_selected(task, selection, ended=ended))
     if not named:
         return _shown(RemovedAll(task, [], [], {}), nothing=f"nothing to remove: {NOBODY}")
