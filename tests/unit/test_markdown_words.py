@@ -103,6 +103,7 @@ def test_what_is_no_markdown_stays_letter_by_letter(source: str) -> None:
         ("see https://d.org/a_b_ **now**", "see https://d.org/a_b_ now"),
         ("**https://d.org/x**", "https://d.org/x"),
         ("**open", "**open"),
+        ("rm *a* *.b c*", "rm a *.b c*"),
         ("a ** b ** c", "a ** b ** c"),
         ("", ""),
         ("`", "`"),

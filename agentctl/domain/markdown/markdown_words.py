@@ -1,8 +1,9 @@
 r"""What a text in Markdown says, in one line: for rows and notices, where nothing can be drawn.
 
 Less is taken for Markdown here than by a parser of it. A row may show what nobody meant that way (`ls *.py **/*.js`,
-`__init__`, `2 * 3 * 4`), and a mark too many is read over, while a character too few makes another command. `~~` stays,
-too: without it a text would say the opposite. A link is its text and its host, so that no text can pass for another
+`__init__`, `2 * 3 * 4`), and a mark too many is read over, while a character too few makes another command: that of
+`rm *a*`, which is written as emphasis is, cannot be told from it. `~~` stays, too: without it a text would say the
+opposite. A link is its text and its host, so that no text can pass for another
 address. What comes out is never longer than what went in, and the work is linear.
 
 It is for the words of agents, and is done once: what it returns may look like Markdown again, as code did before.

@@ -162,13 +162,16 @@ def words_in_row(kind: str, name: str | None, text: str | None) -> str | None:
 
 
 def words_at_beginning(text: str) -> str:
-    """Return in one line, of at most some hundred characters, how a text in Markdown begins; not yet safe to show."""
+    """Return in one line, of at most some hundred characters, how a text in Markdown begins; not yet safe to show.
+
+    Where that is nothing but marks, it is as it was written.
+    """
     return _words(text[:_SAID_LOOKED_AT])
 
 
 @lru_cache(maxsize=500)  # A list that is on the screen is drawn again and again.
 def _words(text: str) -> str:
-    return words_of_markdown(text)[:_MOST_WORDS]
+    return (words_of_markdown(text) or " ".join(text.split()))[:_MOST_WORDS]
 
 
 def _count(number: int, what: str) -> str:
