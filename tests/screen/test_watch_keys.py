@@ -17,13 +17,13 @@ from textual.widgets import Input
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.worker.need import Need
-from agentctl.errors import Refused
+from agentctl.errors import Refused, StorageError
 from agentctl.interfaces.screen.acting import commands
 from agentctl.interfaces.screen.search_screen import SearchScreen
 from agentctl.interfaces.screen.texts.pager import Pager
 from agentctl.interfaces.screen.worker.logs_screen import LogWall
 from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
-from agentctl.operations.fleet.glance import FleetWorker
+from agentctl.operations.fleet.glance import FleetTask, FleetWorker
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.start.again import Retried, retry_workers
@@ -278,6 +278,30 @@ def test_what_is_asked_of_several_is_what_a_yes_does(root: Path, monkeypatch: py
     watching(steps)
     assert all(row["paused"] for row in list_workers(TaskDir(root / "t1"))[0])
     run("cancel", "a1", "b1")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_meant"),
+    [(OSError(errno.ENOSPC, "No space left"), True), (StorageError("No space left"), True), (Refused("no"), False)],
+)
+def test_what_may_have_been_done_is_meant_still(
+    root: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, is_meant: bool
+) -> None:
+    task, once = TaskDir(new_task().path), commands.OnceOnly()
+    spawn(["true"], "--wait", name="a1")
+    row: Any = {**list_workers(task)[0][0], "paused": True}
+    workers, held = [FleetWorker(task, row, Need.WORKING, (), None, 0)], FleetTask(task, "", "", True, None, None)
+
+    def fails(*_: Any) -> Any:
+        raise error
+
+    for name in ("pause_workers", "let_task_go"):
+        monkeypatch.setattr(commands, name, fails)
+    with pytest.raises(type(error)):
+        once.turn_pauses(workers, pauses=True)
+    with pytest.raises(type(error)):
+        once.turn_hold(held, holds=False)
+    assert (once.pauses(workers), once.holds(held)) == (is_meant, not is_meant)
 
 
 def test_what_a_key_has_meant_is_not_what_it_means_for_another_worker_of_the_name(
