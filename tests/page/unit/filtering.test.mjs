@@ -17,6 +17,13 @@ test('what is searched for is what was typed', () => {
   assert.deepEqual(termsOf('s:failed -n:old "log in" x'), ['s:failed', '-n:old', 'log in', 'x']);
 });
 
+test('a search has the words that the server would make of it: an apostrophe is not a quote', () => {
+  assert.deepEqual(termsOf('lock "no such file" ENOENT "open end'), ['lock', 'no such file', 'ENOENT', 'open end']);
+  assert.deepEqual(termsOf('don\'t won\'t'), ['don\'t', 'won\'t']);
+  assert.deepEqual(termsOf('\'log in\''), ['\'log', 'in\'']);
+  assert.deepEqual(termsOf('say"log in"now ""  "  "'), ['say', 'log in', 'now']);
+});
+
 test('while one types, what is not closed yet counts as it is', () => {
   assert.deepEqual(wordsOf('"log in').map((one) => one.text), ['log', 'in']);
   assert.deepEqual(wordsOf('-').map((one) => [one.text, one.isNegated]), [['-', false]]);

@@ -1,15 +1,24 @@
-// The filter: words that a worker has to have, such as `s:blocked a:explore t:login -n:old "log in"`. Pure.
+// What a person types, word by word: a search, and the filter, whose words a worker has to have, such as
+// `s:blocked a:explore t:login -n:old "log in"`. Pure.
 import { NEED_WORDS, signOf, standing } from './words.js';
 
 /** @import { Shows } from './tree_order.js' */
 
+const TERM = /"([^"]*)"?|([^\s"]+)/g;
 const PART = /(?:[^\s"']+|"[^"]*"|'[^']*'|["'])+/g;
 
 /**
- * What a person has typed, word by word: quotes hold several together.
+ * The words of a search: what is in double quotes is one of them, as in `watch` (`terms_of` of textquery.py).
  * @param {string} text
  */
-export const termsOf = (text) => (text.match(PART) ?? []).map(
+export const termsOf = (text) => [...text.matchAll(TERM)].map(([, quoted, word]) => quoted || word || '')
+  .filter((term) => term.trim());
+
+/**
+ * The words of a filter, as they were typed: quotes hold several together.
+ * @param {string} text
+ */
+const partsOf = (text) => (text.match(PART) ?? []).map(
   (part) => part.replace(/"([^"]*)"|'([^']*)'/g, (_, a, b) => a ?? b ?? '').replace(/^["']/, ''),
 );
 
@@ -18,7 +27,7 @@ export const termsOf = (text) => (text.match(PART) ?? []).map(
  * @param {string} text
  */
 export function wordsOf(text) {
-  return termsOf(text).map((bare) => {
+  return partsOf(text).map((bare) => {
     const isNegated = bare.startsWith('-') && bare.length > 1;
     const word = isNegated ? bare.slice(1) : bare;
     const [, where, rest] = /^([satn]):(.*)$/s.exec(word) ?? [null, '', word];

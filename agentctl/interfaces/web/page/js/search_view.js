@@ -67,7 +67,7 @@ export function SearchView({ place }) {
   useLayoutEffect(() => {
     if (!query) field.current?.focus();
   }, []);
-  const words = useMemo(() => termsOf(query).filter((word) => word.trim()), [query]);
+  const words = useMemo(() => termsOf(query), [query]);
   const { data, error, isLoading } = useFetched(async () => (words.length ? search(words, logs) : null), [query, logs]);
   /**
    * @param {string} value
