@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.support import wait_until
 
 NEEDS = ("Needs you", "Ready for review", "Failed", "Working", "Queued", "Done")
 
@@ -77,6 +79,27 @@ def tree_lines(page: Page) -> list[dict[str, Any]]:
 def settled(page: Page) -> None:
     """Wait for two frames: what was drawn has its place."""
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def hold(page: Page, path: str) -> Callable[[], None]:
+    """Keep the answers to requests from the page; return what lets them come, once there is one."""
+    held: list[Route] = []
+
+    def keep(route: Route) -> None:
+        held.append(route)
+
+    def asked() -> list[Route]:
+        settled(page)  # The browser tells of a request while it is asked something.
+        return held
+
+    def release() -> None:
+        wait_until(asked, what="a request")
+        for route in held:
+            route.continue_()
+        page.unroute(path)
+
+    page.route(path, keep)
+    return release
 
 
 def insist(page: Page, act: Callable[[], object], wanted: Locator) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import Locator, expect
 
 from tests.agent_steps import agent, blocked, ends, plays
-from tests.page.seen import group, leave_lines, question, row, says, settled
+from tests.page.seen import group, hold, leave_lines, question, row, says, settled
 from tests.page.visiting import Visit
 from tests.repositories import new_repository
 from tests.steps import Task, spawn
-from tests.support import run, wait_until, worker
+from tests.support import PROGRAM, run, wait_until, worker
 
 #: A question whose options are explained, and which takes another answer too.
 _CHOICE = """
@@ -161,18 +162,48 @@ def test_the_question_gets_the_focus_once_it_is_there(task: Task, visit: Visit) 
     spawn(worker("asks", "--kind", "confirm", "Really?"), name="asks")
     blocked("asks")
     page = visit.open("/")
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/logs?**", hold)
+    release = hold(page, "**/logs?**")
     visit.go("/tasks/t1/workers/asks")
     page.locator(".worker-head").get_by_role("button", name="Answer").click()
-    expect(page.locator("article.question")).to_have_count(0)
-    held.pop(0).continue_()
-    page.unroute("**/logs?**")
+    release()
     expect(page.locator("article.question")).to_be_focused()
+
+
+def test_answer_is_about_the_question_that_was_there(task: Task, visit: Visit, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    ask = shlex.join([*PROGRAM, "interact", "ask", "--kind", "confirm"])
+    spawn(["sh", "-c", f"{ask} First?; while ! test -e {gate}; do sleep 0.1; done; {ask} Second?"], name="asks")
+    blocked("asks")
+    page = visit.open("/")
+    release = hold(page, "**/logs?**")
+    visit.go("/tasks/t1/workers/asks")
+    answer = page.locator(".worker-head").get_by_role("button", name="Answer")
+    answer.click()
+    run("interact", "respond", "asks", "--id", "q1", "yes")
+    expect(answer).to_have_count(0)
+    release()
+    expect(page.get_by_role("region", name="stdout of asks")).to_be_attached()
+    gate.touch()
+    expect(page.locator("article.question")).to_contain_text("Second?")
+    settled(page)
+    expect(page.locator("article.question")).not_to_be_focused()
+
+
+def test_who_goes_on_is_not_called_to_the_question(task: Task, visit: Visit) -> None:
+    spawn(worker("asks", "--kind", "confirm", "Really?"), name="asks")
+    blocked("asks")
+    page = visit.open("/")
+    moves: list[Callable[[], None]] = [lambda: page.keyboard.press("Tab"), lambda: page.mouse.click(640, 700)]
+    for go_on in moves:
+        release = hold(page, "**/logs?**")
+        visit.go("/tasks/t1/workers/asks")
+        page.locator(".worker-head").get_by_role("button", name="Answer").click()
+        go_on()
+        release()
+        expect(page.get_by_role("region", name="stdout of asks")).to_be_attached()
+        expect(page.locator("article.question")).to_be_visible()
+        settled(page)
+        expect(page.locator("article.question")).not_to_be_focused()
 
 
 def test_details_are_in_words(task: Task, visit: Visit) -> None:

@@ -20,6 +20,17 @@ export const within = (part, selector) => part?.querySelector(selector) ?? null;
 /** What scrolls. */
 export const main = () => /** @type {HTMLElement} */ (document.getElementById('main'));
 
+const MOVES = ['wheel', 'touchstart', 'pointerdown', 'keydown', 'popstate'];
+
+/**
+ * Tell whenever the reader goes on: nothing that comes later may take them back.
+ * @param {() => void} tell
+ * @param {AbortSignal} [over]
+ */
+export function onMove(tell, over) {
+  for (const name of MOVES) addEventListener(name, tell, { capture: true, passive: true, signal: over });
+}
+
 /**
  * A component that is drawn again only if its `stamp` is another one.
  * @template {{ stamp: unknown }} Props

@@ -1,11 +1,14 @@
 // A question, answered in place. A call is allowed only once all of it has been on the screen.
-import { focused, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
+import {
+  focused, html, main, onMove, useEffect, useLayoutEffect, useMemo, useRef, useState, within,
+} from './dom.js';
 import { respond } from './actions.js';
 import { useAim } from './aiming.js';
 import { Arguments, CallLook } from './call_look.js';
 import { sendByKey, useDraft } from './dialogs.js';
 import { workerPath } from './api.js';
 import { Outstanding } from './outstanding.js';
+import { isField } from './keys.js';
 import { Markdown } from './markdown_view.js';
 import { Problem, Since } from './pieces.js';
 import { workerHref } from './router.js';
@@ -388,28 +391,44 @@ function saysNoMore(asked, tool, look) {
 /** @param {string} text */
 const wordsIn = (text) => text.split(/[\s?:,"']+/);
 
-/** The worker whose first question is to get the focus, once it is drawn. */
+/** For so long a question that is not drawn yet may get the focus: later it would come out of the blue. */
+const WANTED_MS = 10_000;
+/** The card that is to have the focus, also if it is drawn late or anew; empty once the reader has gone on. */
 let wanted = '';
+let timer = 0;
 
-/**
- * The focus goes to the first question of the worker that is shown: its digits, `i` and `D` are about that.
- * @param {string} workerKey
- */
-export function toQuestion(workerKey) {
-  /** @type {HTMLElement | null} */
-  const card = document.querySelector('.worker-body [data-question]');
-  wanted = card ? '' : workerKey;
+const forgetWanted = () => {
+  clearTimeout(timer);
+  wanted = '';
+};
+onMove(forgetWanted);
+
+/** Put the focus on the card that is to have it, if it is drawn: its digits, `i` and `D` are about that. */
+function showWanted() {
+  const card = within(main(), `.worker-body [data-question="${CSS.escape(wanted)}"]`);
   reveal(card, 'center');
   card?.focus({ preventScroll: true });
 }
 
 /**
- * The questions of a worker are drawn: if one was to get the focus before, it does.
+ * The focus goes to the first question of the worker that is shown, now or once it is drawn.
+ * @param {string} workerKey
+ */
+export function toQuestion(workerKey) {
+  forgetWanted();
+  const [first] = openQuestions(workerKey, fleet.workers.get(workerKey));
+  if (!first) return;
+  wanted = cardKey(workerKey, first);
+  timer = setTimeout(forgetWanted, WANTED_MS);
+  showWanted();
+}
+
+/**
+ * The questions of a worker are drawn: if one of them is to have the focus, it gets it, but from no field.
  * @param {string} workerKey
  */
 export function takeWanted(workerKey) {
-  if (wanted === workerKey) toQuestion(workerKey);
-  wanted = '';
+  if (wanted.startsWith(`${workerKey}/`) && !isField(focused())) showWanted();
 }
 
 /**
