@@ -10,9 +10,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.agent_steps import agent, ends, plays
-from tests.page.visiting import PHONE, WIDE, Visit
-from tests.steps import Task, spawn_batch
-from tests.support import wait_until
+from tests.page.seen import hold, settled
+from tests.page.visiting import PHONE, WIDE, Visit, text_of
+from tests.steps import Task, spawn, spawn_batch
+from tests.support import run, wait_until
 
 #: Texts of all kinds among many others: what one searches for is in the middle of each, or deep within it.
 _SCRIPT = """
@@ -67,6 +68,24 @@ def marked(page: Page, *texts: str) -> None:
     wait_until(lambda: page.evaluate(_MARKED), accept=lambda now: now == [list(texts), True], what="marks in sight")
 
 
+def larches(task: Task, count: int) -> None:
+    """Start workers whose command has the word, one of each, and wait for their ends."""
+    spawn_batch([{"name": f"larch-{number}", "argv": ["true", f"larch {number}"]} for number in range(count)])
+    task.ended(*(f"larch-{number}" for number in range(count)))
+
+
+def at_a_hit(visit: Visit, steps: int) -> str:
+    """Search, go down by so many hits, and open the one that is there; return what it says."""
+    page = visit.open("/search?q=larch")
+    page.get_by_role("listitem").first.wait_for()
+    for _ in range(steps):
+        page.keyboard.press("j")
+    said = text_of(page.locator(".hit a:focus"))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/workers/larch-"))
+    return said
+
+
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_a_hit_in_a_transcript_is_marked_and_in_sight(
     task: Task, tmp_path: Path, visiting: Callable[..., Visit], size: dict[str, int]
@@ -115,8 +134,7 @@ def test_every_word_of_a_search_is_marked(task: Task, tmp_path: Path, visit: Vis
 
 
 def test_back_from_a_hit_is_at_the_hit(task: Task, visiting: Callable[..., Visit]) -> None:
-    spawn_batch([{"name": f"larch-{number}", "argv": ["true", f"larch {number}"]} for number in range(20)])
-    task.ended(*(f"larch-{number}" for number in range(20)))
+    larches(task, 20)
     visit = visiting(viewport=PHONE)
     page = visit.open("/search?q=larch")
     page.get_by_role("listitem").first.wait_for()
@@ -133,6 +151,45 @@ def test_back_from_a_hit_is_at_the_hit(task: Task, visiting: Callable[..., Visit
     expect(page.locator(".hit a:focus")).to_have_text(re.compile(re.escape(said.splitlines()[0])))
     assert page.locator(".hit a:focus").inner_text() == said
     assert abs(page.evaluate("document.getElementById('main').scrollTop") - place) < 2
+
+
+def test_back_from_a_hit_is_at_it_where_more_was_found_meanwhile(task: Task, visit: Visit) -> None:
+    larches(task, 6)
+    said = at_a_hit(visit, 4)
+    run("new", "A larch", "--id", "newer")
+    spawn(["true", "larch"], "--wait", "--task", "newer", name="first")
+    visit.page.go_back()
+    expect(visit.page.get_by_role("listitem").filter(has_text="first")).not_to_have_count(0)
+    expect(visit.page.locator(".hit a:focus")).to_have_count(1)
+    assert visit.page.locator(".hit a:focus").inner_text() == said
+
+
+def test_back_from_a_hit_that_is_gone_is_at_no_other(task: Task, visit: Visit) -> None:
+    larches(task, 6)
+    said = at_a_hit(visit, 4)
+    run("rm", said.split()[0], "--yes")
+    visit.page.go_back()
+    visit.page.get_by_role("listitem").first.wait_for()
+    settled(visit.page)
+    expect(visit.page.locator(".hit a:focus")).to_have_count(0)
+
+
+def test_back_takes_the_focus_from_nobody_who_types(task: Task, visit: Visit) -> None:
+    larches(task, 6)
+    at_a_hit(visit, 4)
+    page = visit.page
+    release = hold(page, "**/api/v1/search?**")
+    page.go_back()
+    field = page.get_by_role("searchbox", name="Search all tasks")
+    field.click()
+    field.press("End")
+    page.keyboard.type(" mo")
+    release()
+    page.get_by_role("listitem").first.wait_for()
+    settled(page)
+    expect(field).to_be_focused()
+    page.keyboard.type("n")
+    expect(field).to_have_value("larch mon")
 
 
 def test_a_hit_in_another_view_is_marked_there(task: Task, tmp_path: Path, visit: Visit) -> None:

@@ -1,5 +1,6 @@
 // Where the page is scrolled to. Nothing else scrolls it: what changes above the reader's place does not move it.
-import { main, useEffect, useLayoutEffect, useRef } from './dom.js';
+import { focused, main, useEffect, useLayoutEffect, useRef } from './dom.js';
+import { isField } from './keys.js';
 import { lastScroll } from './router.js';
 
 const NEAR_PX = 48;
@@ -103,15 +104,20 @@ export function useScrolled(tell) {
 }
 
 /**
- * Once a part is there, scroll it back to where it was when one left it.
+ * Once a part is there, scroll it back to where it was when one left it, and put the focus there, unless that has gone
+ * somewhere since, or one types.
  * @param {boolean} isThere
- * @param {() => void} then
+ * @param {() => void} putFocus
  */
-export function useLastScroll(isThere, then) {
+export function useLastScroll(isThere, putFocus) {
+  const before = useRef(focused());
   useLayoutEffect(() => {
     const scroll = lastScroll();
     if (scroll === undefined || !isThere) return;
     main().scrollTop = scroll;
-    requestAnimationFrame(then);
+    requestAnimationFrame(() => {
+      const now = focused();
+      if ([before.current, document.body, main()].includes(now) && !isField(now)) putFocus();
+    });
   }, [isThere]);
 }

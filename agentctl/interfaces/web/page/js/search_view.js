@@ -85,7 +85,8 @@ export function SearchView({ place }) {
     cursor.current.at = -1;
   }, [hits]);
   useLastScroll(hits.length > 0, () => {
-    if (left.query === place.query.toString()) moveTo(left.at);
+    const at = left.query === place.query.toString() ? hits.findIndex((hit) => keyOf(hit) === left.hit) : -1;
+    if (at >= 0) moveTo(at);
   });
   // A row that nobody sees is drawn first, and then gets the focus.
   useLayoutEffect(() => {
@@ -126,8 +127,9 @@ export function SearchView({ place }) {
     ${!words.length && html`<div class="empty"><p class="quiet">The newest task comes first. Quotes hold several words together.</p></div>`}
     ${hits.length > 0 && html`<p class="quiet" role="status">${foundWords(hits)}</p>
       <div class="hits" ref=${list} onFocusIn=${(event) => {
-        cursor.current.at = Number(event.target.closest('[data-hit]')?.dataset.hit ?? -1);
-        Object.assign(left, { query: place.query.toString(), at: cursor.current.at });
+        const at = Number(event.target.closest('[data-hit]')?.dataset.hit ?? -1);
+        cursor.current.at = at;
+        Object.assign(left, { query: place.query.toString(), hit: at < 0 ? '' : keyOf(hits[at]) });
       }}><${VirtualRows} keys=${keys} rowHeight=${rowHeight} role="list" aria-label="Hits" keep=${[cursor.current.at]}
         render=${(index, style) => html`<div key=${index} class="hit" role="listitem" style=${style} aria-posinset=${index + 1} aria-setsize=${hits.length}>
           <${Hit} hit=${hits[index]} at=${index} letters=${letters} words=${words} /></div>`} /></div>`}`;
@@ -136,7 +138,15 @@ export function SearchView({ place }) {
 /** @type {Sent.Hit[]} */
 const NONE = [];
 /** The hit that one was at last, and in which search: whoever comes back to that is there again. */
-const left = { query: '', at: -1 };
+const left = { query: '', hit: '' };
+
+/**
+ * Which hit it is, wherever it stands in a list: a text without a place in a file is told by what it says.
+ * @param {Sent.Hit} hit
+ */
+const keyOf = (hit) => JSON.stringify(
+  [hit.taskId, hit.agentInstance, hit.source, hit.at, hit.offset ?? hit.excerpt],
+);
 
 /**
  * Where a hit is: in a text of which the server says the place, at that place, and what is to be marked there: what
