@@ -57,6 +57,13 @@ _MARKED = """() => {
   return [ranges.map(String), Boolean(box) && box.height > 0 && box.top >= seen.top && box.bottom <= seen.bottom];
 }"""
 
+#: The marked texts that are on the screen.
+_IN_SIGHT = """() => {
+  const seen = document.getElementById('main').getBoundingClientRect();
+  const isSeen = (box) => box.height > 0 && box.top >= seen.top && box.bottom <= seen.bottom;
+  return [...(CSS.highlights.get('found') ?? [])].filter((one) => isSeen(one.getBoundingClientRect())).map(String);
+}"""
+
 
 def found(page: Page) -> Locator:
     """Return the row that the search has found."""
@@ -66,6 +73,11 @@ def found(page: Page) -> Locator:
 def marked(page: Page, *texts: str) -> None:
     """Wait until these are marked, and the first one is seen."""
     wait_until(lambda: page.evaluate(_MARKED), accept=lambda now: now == [list(texts), True], what="marks in sight")
+
+
+def seen(page: Page, text: str) -> None:
+    """Wait until a mark with this text is on the screen."""
+    wait_until(lambda: page.evaluate(_IN_SIGHT), accept=lambda texts: text in texts, what=f"{text} in sight")
 
 
 def larches(task: Task, count: int) -> None:
@@ -190,6 +202,19 @@ def test_back_takes_the_focus_from_nobody_who_types(task: Task, visit: Visit) ->
     expect(field).to_be_focused()
     page.keyboard.type("n")
     expect(field).to_have_value("larch mon")
+
+
+def test_what_was_found_is_in_sight_and_not_another_word_above_it(task: Task, tmp_path: Path, visit: Visit) -> None:
+    """The agent of a worker stands above its prompt; and a word may stand somewhere more often than is marked."""
+    agent("One.\n\n" * 90 + "Deep here an elm stands, with a claude beside it.", name="asked")
+    ends("asked")
+    agent(plays(tmp_path, "me.answer('a ' * 1050 + '\\n\\nOne.' * 60 + '\\n\\nAn elm.')\n"), name="answers")
+    ends("answers")
+    page = visit.open("/search?q=elm+claude")
+    page.locator(".hit a[href*='/asked/details?find=elm']").first.click()
+    seen(page, "elm")
+    visit.go("/tasks/t1/workers/answers/result?find=elm&find=a")
+    seen(page, "elm")
 
 
 def test_a_hit_in_another_view_is_marked_there(task: Task, tmp_path: Path, visit: Visit) -> None:

@@ -1,6 +1,6 @@
 // Marks what a search has found in the view that it leads to. The browser marks it (`CSS.highlights`): what strangers
 // have written is drawn as ever, and nothing of it is taken apart. A browser that cannot has the row that is meant.
-import { useEffect } from './dom.js';
+import { onMove, useEffect } from './dom.js';
 import { reveal, revealText } from './scrolling.js';
 import { placesIn } from './text/found_places.js';
 
@@ -9,13 +9,13 @@ const NAME = 'found';
 const MOST_CHARACTERS = 1_000_000;
 /** Words that are found do not go on from one of these to the next. */
 const BLOCKS = 'p, li, td, th, dd, dt, pre, div, section, h2, h3, h4, h5, h6, button';
-const MOVES = ['wheel', 'touchstart', 'pointerdown', 'keydown'];
 
 /**
- * Where any of several texts stands in an element.
+ * Where any of several texts stands in an element, and of these places the first one of the first text: it is told even
+ * below more places of the others than are marked.
  * @param {Element} element
  * @param {string[]} wanted
- * @returns {Range[]}
+ * @returns {{ ranges: Range[], meant: Range | undefined }}
  */
 function rangesIn(element, wanted) {
   /** @type {Array<{ node: Text, begin: number }>} */
@@ -36,18 +36,24 @@ function rangesIn(element, wanted) {
     while (at + 1 < nodes.length && nodes[at + 1].begin <= place) at += 1;
     return nodes[at];
   };
-  return placesIn(text, wanted).map(([begin, end]) => {
+  const places = placesIn(text, wanted);
+  const [place] = placesIn(text, wanted.slice(0, 1));
+  const isMeant = (/** @type {[number, number]} */ [begin]) => begin === place?.[0];
+  if (place && !places.some(isMeant)) places.push(place);
+  places.sort(([one], [other]) => one - other);
+  const ranges = places.map(([begin, end]) => {
     const [first, last] = [nodeAt(begin), nodeAt(end - 1)];
     const range = new Range();
     range.setStart(first.node, begin - first.begin);
     range.setEnd(last.node, end - last.begin);
     return range;
   });
+  return { ranges, meant: ranges[places.findIndex(isMeant)] };
 }
 
 /**
- * Mark texts wherever they stand in a part of the page; where one row of it is meant, in that one. It stays in sight,
- * however the part grows, until the reader goes on.
+ * Mark texts wherever they stand in a part of the page; where one row of it is meant, in that one. The first text is
+ * what was found: it stays in sight, however the part grows, until the reader goes on.
  * @param {Ref<Element | null>} box
  * @param {string[]} wanted none if nothing was searched for
  * @param {string} key another view
@@ -61,10 +67,10 @@ export function useFoundWords(box, wanted, key) {
     const mark = () => {
       frame = 0;
       const row = part.querySelector('.block[aria-current]');
-      const ranges = rangesIn(row ?? part, wanted);
+      const { ranges, meant } = rangesIn(row ?? part, wanted);
       if ('highlights' in CSS) CSS.highlights.set(NAME, new Highlight(...ranges));
       if (isRead) return;
-      const [first] = ranges;
+      const first = meant ?? ranges[0];
       if (!first?.getBoundingClientRect().height) reveal(first?.startContainer.parentElement ?? row, 'center');
       // What was never on the screen has an estimated height: by the next frame it has its own.
       if (first) frame = requestAnimationFrame(() => {
@@ -80,11 +86,9 @@ export function useFoundWords(box, wanted, key) {
     const heights = new ResizeObserver(look);
     heights.observe(part);
     const over = new AbortController();
-    for (const name of MOVES) {
-      addEventListener(name, () => {
-        isRead = true;
-      }, { capture: true, passive: true, signal: over.signal });
-    }
+    onMove(() => {
+      isRead = true;
+    }, over.signal);
     return () => {
       over.abort();
       observer.disconnect();
