@@ -7,6 +7,8 @@ from npm. docs/decisions/0053-one-script-of-many-modules.md has the reason.
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,7 @@ from tests.page.install import tools
 
 BUNDLE = FOLDER / "page.js"
 AGAIN = "python -m tests.page.bundle"
-_MAKER = Path(__file__).with_name("bundle.mjs")
+_MAKER, _PACKAGES = (Path(__file__).with_name(name) for name in ("bundle.mjs", "package.json"))
 _LIMIT_S = 60
 
 
@@ -26,12 +28,18 @@ def sources() -> list[Path]:
     return [*sorted(FOLDER.glob("js/**/*.js")), *sorted(FOLDER.glob("vendor/*.js")), _MAKER]
 
 
+def maker() -> str:
+    """Return the program that makes it, with its version."""
+    return f"esbuild {json.loads(_PACKAGES.read_text(encoding='utf-8'))['devDependencies']['esbuild']}"
+
+
 def head() -> str:
-    """Return its first line, which names the content of its sources."""
-    whole = hashlib.sha256()
+    """Return its first line, which names its sources, by their paths and contents, and what makes it of them."""
+    whole = hashlib.sha256(f"{maker()}\n".encode())
     for path in sources():
         data = path.read_bytes()
-        whole.update(f"{path.name} {len(data)}\n".encode() + data)
+        name = os.path.relpath(path, FOLDER)
+        whole.update(f"{name} {len(data)}\n".encode() + data)
     return f"// Made by `{AGAIN}`; do not edit it. Its sources: {whole.hexdigest()}\n"
 
 

@@ -72,7 +72,7 @@ def tests() -> bool:
 
 def bundle() -> bool:
     """Make the one script of the page once more, and return whether it is the one that is there."""
-    if BUNDLE.read_text(encoding="utf-8") == made():
+    if BUNDLE.exists() and BUNDLE.read_text(encoding="utf-8") == made():
         return True
     return _told(f"{BUNDLE.relative_to(ROOT)} is not what the modules make: {AGAIN}\n")
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from pathlib import Path
+
+import pytest
 
 from agentctl.interfaces.web.page_files import FOLDER, INDEX, PREFIX, shipped_files
+from tests.page import bundle, scripts
 from tests.page.bundle import AGAIN, is_current
 
 VENDOR = FOLDER / "vendor"
@@ -41,6 +45,37 @@ def test_what_the_page_loads_is_there_and_nothing_lies_elsewhere() -> None:
 
 def test_its_one_script_is_made_of_its_modules() -> None:
     assert is_current(), f"a module of the page is newer than page.js: {AGAIN}"
+
+
+def test_the_head_of_its_one_script_names_all_that_makes_it_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "FOLDER", tmp_path)
+    module = tmp_path / "js" / "one.js"
+    module.parent.mkdir()
+    module.write_text("export {};\n", encoding="utf-8")
+    heads = {bundle.head()}
+    module = module.rename(tmp_path / "js" / "other.js")
+    heads.add(bundle.head())
+    (tmp_path / "js" / "text").mkdir()
+    module = module.rename(tmp_path / "js" / "text" / "other.js")
+    heads.add(bundle.head())
+    module.write_text("export { };\n", encoding="utf-8")
+    heads.add(bundle.head())
+    packages = tmp_path / "package.json"
+    packages.write_text('{"devDependencies": {"esbuild": "0.0.1"}}', encoding="utf-8")
+    monkeypatch.setattr(bundle, "_PACKAGES", packages)
+    heads.add(bundle.head())
+    assert len(heads) == 5
+
+
+def test_a_missing_script_is_told_with_what_makes_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scripts, "BUNDLE", FOLDER / "none.js")
+    monkeypatch.setattr(scripts, "made", lambda: "")
+    assert not scripts.bundle()
+    assert AGAIN in capsys.readouterr().out
 
 
 def test_all_scripts_come_with_the_page() -> None:
