@@ -57,7 +57,7 @@ def chromium() -> Iterator[Any]:
     from tests.page.visiting import running_browser
 
     if not is_current():
-        pytest.exit(f"a module of the page is newer than page.js, which is what a browser gets: {AGAIN}", returncode=1)
+        pytest.fail(f"a module of the page is newer than page.js, which is what a browser gets: {AGAIN}", pytrace=False)
     with running_browser() as running:
         yield running
 
