@@ -86,14 +86,14 @@ block({"type": "text", "text": "__proto__ constructor toString hasOwnProperty"})
 block({"type": "tool_use", "id": "__proto__", "name": "constructor",
        "input": {"__proto__": {"a": 1}, "constructor": 2}})
 """
-#: Prints all of it, and then a line of 5 MB, to both streams.
+#: Prints all of it, then a line of 5 MB, and it once more behind that, to both streams.
 _PRINTS = """
 import json, os, sys
 text = json.loads(open(sys.argv[1]).read()).encode("utf-8", "surrogatepass")
 for descriptor in (1, 2):
     os.write(descriptor, text + b"\\n\\xff\\xfe\\xed\\xa0\\x80\\n")
     with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(b"x" * (5 << 20) + text + b"\\n" + b"\\r".join([text] * 50) + b"\\nlast\\n")
+        file.write(b"x" * (5 << 20) + text + b"\\n" + b"\\r".join([text] * 50) + b"\\n" + text + b"\\nlast\\n")
 """
 
 #: What another page could send without being asked for permission first.
@@ -194,7 +194,9 @@ def test_what_a_command_prints(task: Task, hurt: Visit, tmp_path: Path, hostile:
     hurt.go("/")
     unharmed(page)
     hurt.go("/tasks/t1/workers/prints/result")
-    expect(page.locator(".answer")).to_contain_text("last")  # It is what a terminal shows of the end.
+    answer = page.locator(".answer")
+    expect(answer).to_contain_text("last")  # It is what a terminal shows of the end.
+    expect(answer).to_contain_text('<img src=x onerror="window.ran=1;alert(1)">')
     unharmed(page)
 
 
