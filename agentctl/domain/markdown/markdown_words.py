@@ -18,9 +18,10 @@ from agentctl.domain.markdown.text_blocks import BULLET, blocks_of_markdown, ope
 
 _MARKS = re.compile(r"[`*_#>|~\\\[<=+-]|\d[.)]")
 #: What is left out as a mark, and what is put in its place; the brackets of a link go with its address. A single star
-#: may be one of a command: `rm a b` does not say all of `rm *a* *b*`.
+#: may be one of a command: `rm a b` does not say all of `rm *a* *b*`. Two of them are a mark beside a word: `**/x**` is
+#: a glob.
 _LEFT_OUT = frozenset("`#<>|-+=:" + BULLET)
-_DOUBLE = re.compile(r"\*\*|__")
+_DOUBLE = re.compile(r"(?<![\w/.])(?:\*\*|__)(?=\w)|(?<=[\w?!.)])(?:\*\*|__)(?![\w/.])")
 #: Behind one, as behind a letter, a heading needs a sign at its end.
 _BRACKETS = ")]}>"
 

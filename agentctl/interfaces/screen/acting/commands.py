@@ -158,7 +158,10 @@ class OnceOnly:
         if len(done) > 1:
             if is_known:
                 return f"{before} works were tried again before"
-            return f"{len(done) - before} works are tried again" + (f", and {before} were before" if before else "")
+            begun = len(done) - before
+            again = f"{begun} works are" if begun > 1 else "1 work is"
+            earlier = f", and {before} {'were' if before > 1 else 'was'} before" if before else ""
+            return f"{again} tried again{earlier}"
         name = _work_of(workers[0]) if is_known else workers[0].row["agentInstance"]
         again = "was tried again before" if is_known else "is tried again"
         return f"{name} {again} as {done[0].agent_instance} ({done[0].status})"

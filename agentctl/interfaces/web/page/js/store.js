@@ -209,7 +209,9 @@ export const isLive = (worker) => !TERMINAL.has(worker.status);
  * Why a key for workers does nothing: before the fleet is known, nobody can tell what is not there.
  * @param {string} lack
  */
-export const whyNobody = (lack = 'no worker is under the cursor') => (fleet.isKnown ? lack : 'the workers are still being loaded');
+export function whyNobody(lack = 'no worker is under the cursor') {
+  return fleet.isKnown ? lack : 'the workers are still being loaded';
+}
 
 // -- questions that somebody else answered ---------------------------------------------------------------------------
 
