@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from acp.schema import SessionNotification
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
 from agentctl.drivers.values import bounded_values
-from agentctl.interfaces.editor.updates.client_bounds import bounded_json, pieces_of_text
+from agentctl.interfaces.editor.updates.client_bounds import bounded_json, pieces_of_text, spelled_out
 from agentctl.interfaces.editor.updates.row_updates import CallPlace, Update, WorkerUpdates
 from tests.acp_steps import calls_of, content_of
 
@@ -39,7 +41,7 @@ def told(lines: list[bytes], place: CallPlace | None = None, *, is_closed: bool 
     return found
 
 
-ids = st.sampled_from(["a", "a", "b", "b", "x" * 300, "\ud800"])
+ids = st.sampled_from(["a", "a", "b", "b", "x" * 300, "\ud800", "\x1b[2J"])
 texts = st.text(max_size=20)
 details = st.dictionaries(
     st.sampled_from(["command", "path", "file_path", "old_string", "new_string", "content", "todos", "changes"]),
@@ -83,6 +85,43 @@ def test_an_update_of_a_call_is_of_one_that_was_told_and_not_ended(lines: list[b
         above = update.get("_meta", {}).get("agentctl", {}).get("parentToolCallId")
         assert above is None or above in statuses, "it is below one that nobody knows"
     assert all(status in ENDED for call, status in statuses.items() if call != place.call)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    for inner in [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts_in(inner)
+
+
+@given(activities, places)
+def test_nothing_that_a_terminal_obeys_reaches_a_client(lines: list[bytes], place: CallPlace) -> None:
+    found = [text for update in told(lines, place, is_closed=True) for text in texts_in(update)]
+    assert [text for text in found if spelled_out(text) != text] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("Write", {"file_path": "a\x1b[2J", "content": "b\x1b[2J\rc"}),
+        ("Write", {"file_path": "a\x1b[2J", "content": "b\x1b[2J\rc", "note": "d [cut: 9000 characters]"}),
+        ("frobnicate", {"path": "a\x1b[2J", "old_string": "\x1b]52;c;eA==\x07", "new_string": "b\x1b[2J\rc"}),
+        ("Edit", {"changes": [{"path": "a\x1b[2J", "kind": "delete"}, {"path": "a\nb"}]}),
+    ],
+)
+def test_no_diff_no_path_and_no_argument_is_obeyed_by_a_terminal(name: str, detail: dict[str, Any]) -> None:
+    start = Row(RowType.TOOL, "\x1b[2J", Phase.START, name=name, detail=detail)
+    (call,) = calls_of(told([line_of(start)])).values()
+    assert [text for text in texts_in(call) if spelled_out(text) != text] == []
+    assert call["locations"][0]["path"] == "/src/a\\x1b[2J"
+    assert [one["newText"] for one in call.get("content", ()) if one["type"] == "diff"] in ([], ["b\\x1b[2J\\rc"])
+
+
+def test_the_line_ends_of_a_file_stay_in_its_diff() -> None:
+    edit = {"file_path": "a.py", "old_string": "1\r\n2\r\n", "new_string": "1\n2\n"}
+    (call,) = calls_of(told([line_of(Row(RowType.TOOL, "t", Phase.START, name="Edit", detail=edit))])).values()
+    assert (call["content"][0]["oldText"], call["content"][0]["newText"]) == ("1\r\n2\r\n", "1\n2\n")
 
 
 @given(activities, st.integers(0, 30))

@@ -1,11 +1,15 @@
-"""Bounds what agents wrote before it goes to a client: its size, its depth, and numbers that no other parser reads."""
+"""Bounds what agents wrote before it goes to a client: its size, its depth, and numbers that no other parser reads.
+
+Some clients run in a terminal, and show also the arguments of a call and the lines of a diff: what it would obey is
+spelled out in all of them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from agentctl.domain.text.numbers import finite
-from agentctl.domain.text.plaintext import beginning, whole
+from agentctl.domain.text.plaintext import beginning, plain, whole
 
 #: In characters: of one text within a value, and of a whole value.
 _LONGEST_TEXT, _LONGEST_VALUE = 4000, 32_000
@@ -15,12 +19,21 @@ _LONGEST_PIECE = 8000
 
 
 def bounded_json(value: Any) -> Any:
-    """Return a JSON value as a client may have it; what is too long or too deep is cut, and says so.
+    r"""Return a JSON value as a client may have it; what is too long or too deep is cut, and says so.
 
-    >>> bounded_json({"n": float("nan"), "big": 10**30, "text": "a"})
-    {'n': 'nan', 'big': '1000000000000000000000000000000', 'text': 'a'}
+    >>> bounded_json({"n": float("nan"), "big": 10**30, "text": "\x1b[2J"})
+    {'n': 'nan', 'big': '1000000000000000000000000000000', 'text': '\\x1b[2J'}
     """
     return _Bounding().bounded(value, 0)
+
+
+def spelled_out(text: str) -> str:
+    r"""Return a text with its lines, whichever way they end, and with what a terminal would obey spelled out.
+
+    >>> spelled_out("a\r\nb\rc\x1b[2J")
+    'a\r\nb\\rc\\x1b[2J'
+    """
+    return "\r\n".join(plain(part, keep="\n\t") for part in text.split("\r\n"))
 
 
 class _Bounding:
@@ -40,7 +53,7 @@ class _Bounding:
         return value if value is None or isinstance(value, bool) else _number(value)
 
     def _text(self, text: str) -> str:
-        shown = beginning(whole(text), max(0, min(_LONGEST_TEXT, self._room)))
+        shown = beginning(whole(spelled_out(text)), max(0, min(_LONGEST_TEXT, self._room)))
         self._room -= len(shown)
         return shown
 

@@ -95,5 +95,5 @@ def _diff(lines: Sequence[CallLine], path: str) -> Content:
     is_written = all(line.sign in (ADDED, _NO_BREAK) for line in lines)
     ends_open = any(line.sign == _NO_BREAK for line in lines)
     text = "\n".join(new) + ("\n" if is_written and not ends_open else "")
-    change = {"type": "diff", "path": path, "newText": text} | ({"oldText": "\n".join(old)} if old else {})
+    change = {"type": "diff", "path": plain(path), "newText": text} | ({"oldText": "\n".join(old)} if old else {})
     return bounded_json(change)  # type: ignore[no-any-return]

@@ -248,8 +248,8 @@ class WorkerUpdates:
 
     def _call_id(self, id_: bytes) -> str:
         text = id_.decode("utf-8", "replace")
-        is_short = len(text) <= _LONGEST_ID and "\N{REPLACEMENT CHARACTER}" not in text
-        return f"{self.place.name}:{text if is_short else blake2b(id_, digest_size=16).hexdigest()}"
+        is_fit = len(text) <= _LONGEST_ID and text.isprintable() and "\N{REPLACEMENT CHARACTER}" not in text
+        return f"{self.place.name}:{text if is_fit else blake2b(id_, digest_size=16).hexdigest()}"
 
 
 def _has(detail: object, arguments: object) -> bool:

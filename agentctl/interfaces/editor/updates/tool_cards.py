@@ -44,16 +44,16 @@ def call_fields(name: str, detail: Detail | None, cwd: str) -> dict[str, Any]:
 
 
 def paths_in(detail: Detail, cwd: str) -> list[str]:
-    """Return the files that a call names, absolute.
+    r"""Return the files that a call names, absolute, and safe to show.
 
-    >>> paths_in({"file_path": "a.py"}, "/src"), paths_in({"changes": [{"path": "/b"}, 5]}, "/src")
-    (['/src/a.py'], ['/b'])
+    >>> paths_in({"file_path": "a\x1b.py"}, "/src"), paths_in({"changes": [{"path": "/b"}, 5]}, "/src")
+    (['/src/a\\x1b.py'], ['/b'])
     """
     changes = detail.get("changes")
     many = [one.get("path") for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
     named = [detail.get(key) for key in _PATHS] + many[:_MOST_PATHS]
     fit = [path for path in named if isinstance(path, str) and 0 < len(path) <= _LONGEST_PATH and _CUT not in path]
-    return list(dict.fromkeys(os.path.join(cwd, path) for path in fit))
+    return list(dict.fromkeys(plain(os.path.join(cwd, path)) for path in fit))
 
 
 def _changes(name: str, detail: Detail, cwd: str, path: str) -> list[Content]:
