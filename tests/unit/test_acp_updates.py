@@ -16,6 +16,7 @@ from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
 from agentctl.drivers.values import bounded_values
 from agentctl.interfaces.editor.updates.client_bounds import bounded_json, pieces_of_text, spelled_out
+from agentctl.interfaces.editor.updates.contents import as_said
 from agentctl.interfaces.editor.updates.row_updates import CallPlace, Update, WorkerUpdates
 from tests.acp_steps import calls_of, content_of
 
@@ -209,6 +210,13 @@ def test_messages_that_grow_in_any_order_are_told_whole_and_once(steps: list[tup
         found[update["messageId"][-1]] += update["content"]["text"].removeprefix("\n\n")
     longest = {name: max((length for one, length in steps if one == name), default=0) for name in "abc"}
     assert found == {name: whole[name][: longest[name]] for name in "abc"}
+
+
+@given(st.text(st.sampled_from("a\r\n"), max_size=12), st.lists(st.integers(0, 12), max_size=6))
+def test_a_message_that_grows_is_told_as_if_it_came_whole(text: str, ends: list[int]) -> None:
+    parts = [*(text[:end] for end in sorted(ends)), f"{text}."]
+    updates = told([line_of(Row(RowType.MESSAGE, "m", text=part)) for part in parts])
+    assert "".join(one["content"]["text"] for one in updates) == as_said(f"{text}.")
 
 
 def test_a_call_whose_rows_come_again_is_told_once() -> None:

@@ -142,6 +142,7 @@ class WorkerUpdates:
 
     def _speech(self, line: Line) -> Iterator[Update]:
         text, key = string(line.fields.get("text")) or "", hash((line.id, line.kind))
+        text = text.removesuffix("\r")  # The other half of a line's end may come with the rest of the text.
         if line.kind == RowType.PROGRESS:
             text = row_label({**line.fields, "type": line.kind})
         before = self._texts.take(key, text) if line.phase == Phase.END and text else None
