@@ -32,9 +32,11 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.events import CANCEL_FAILED, make_event
-from agentctl.errors import StorageError
+from agentctl.errors import StorageError, UsageError
+from agentctl.interfaces.editor.client_link import EditorLink
 from agentctl.interfaces.editor.methods import EditorAgent, EditorOptions
 from agentctl.interfaces.editor.session.session_options import Choices
+from agentctl.interfaces.editor.turn_end import TurnFailed
 from tests.acp_steps import FORMS, Chooses, Editor, allows, content_of, denies, edit, edited, hesitates, seen
 from tests.agent_steps import agent_world, blocked, define, plays
 from tests.agents.lab import Lab
@@ -1018,3 +1020,23 @@ def test_workers_that_have_ended_leave_no_zombies_but_the_last(task: Task) -> No
         assert len(psutil.Process(editor.process.pid).children()) <= 1
 
     edit(to)
+
+
+def test_the_data_of_an_error_is_nothing_that_a_terminal_obeys(task: Task, tmp_path: Path) -> None:
+    class Odd:
+        async def new_session(self, **_: object) -> None:
+            raise UsageError("no", hint="\x1b[2J")
+
+        async def load_session(self, **_: object) -> None:
+            raise TurnFailed(TaskDir(str(task.path)).worker("a"), "odd\x1b[2J", "no", "\x1b[2J")
+
+    async def data_of(method: str, **params: object) -> object:
+        link = EditorLink(Odd(), print)
+        with pytest.raises(RequestError) as failed:
+            await link._handle(method, {"cwd": str(tmp_path), "mcpServers": [], **params}, False)
+        return failed.value.data
+
+    assert asyncio.run(data_of("session/new")) == {"next": "\\x1b[2J"}
+    assert asyncio.run(data_of("session/load", sessionId="s")) == {
+        "reason": "odd\\x1b[2J", "task": task.path.name, "instance": "a", "next": "\\x1b[2J",
+    }  # fmt: skip

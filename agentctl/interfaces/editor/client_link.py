@@ -116,7 +116,7 @@ class EditorLink:
             raise RequestError(FAILED, error_for_client(error), error.data) from error
         except AgentctlError as error:
             code = INVALID_PARAMS if isinstance(error, UsageError) else FAILED
-            data = {"next": whole(error.hint)} if error.hint else None
+            data = {"next": whole(plain(error.hint, keep="\n\t"))} if error.hint else None
             raise RequestError(
                 NOT_FOUND if isinstance(error, NotFound) else code, error_for_client(error), data
             ) from error

@@ -34,7 +34,8 @@ class TurnFailed(Refused):
 
     def __init__(self, worker: WorkerDir, reason: str, message: str, hint: str) -> None:
         super().__init__(beginning(whole(message), _LONGEST), hint=hint)
-        self.data = {"reason": reason, "task": worker.task.id, "instance": worker.instance, "next": hint}
+        reason, step = (whole(plain(one, keep="\n\t")) for one in (reason, hint))
+        self.data = {"reason": reason, "task": worker.task.id, "instance": worker.instance, "next": step}
 
 
 def stop_of_end(worker: WorkerDir) -> str:
