@@ -1022,6 +1022,26 @@ def test_workers_that_have_ended_leave_no_zombies_but_the_last(task: Task) -> No
     edit(to)
 
 
+def test_why_an_agent_below_has_failed_is_no_markdown(task: Task, tmp_path: Path) -> None:
+    fails = plays(tmp_path, 'me.result("no *such* model <b>", is_error=True)')
+    script = f"""
+import subprocess, sys
+def agentctl(*args):
+    subprocess.run([sys.executable, "-m", "agentctl", *args], check=False, capture_output=True)
+agentctl("spawn", "--agent", "general", "--name", "bad", "--wait", {fails!r})
+me.answer("done")
+"""
+
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        assert (await editor.says(session, plays(tmp_path, script))).stop_reason == "end_turn"
+        card = editor.calls()[f"worker:{task.path.name}/bad"]
+        assert card["status"] == "failed"
+        assert card["content"][0]["content"]["text"] == "`model_error: no *such* model <b>`"
+
+    edit(to)
+
+
 def test_the_data_of_an_error_is_nothing_that_a_terminal_obeys(task: Task, tmp_path: Path) -> None:
     class Odd:
         async def new_session(self, **_: object) -> None:

@@ -274,6 +274,19 @@ def test_what_agents_say_goes_as_markdown_without_what_a_terminal_obeys() -> Non
     assert content_of(call) == spelled
 
 
+@pytest.mark.parametrize("kind", [RowType.NOTE, RowType.PROGRESS])
+def test_what_a_program_says_about_itself_is_no_markdown(kind: RowType) -> None:
+    odd = "skipped: rm **/*.js, __init__.py, <b> \x1b[1m"
+    shown = "`skipped: rm **/*.js, __init__.py, <b> \\x1b[1m`"
+    for text, told_as in (("2 of 3 were tried again.", "2 of 3 were tried again."), (odd, f"\n\n{shown}")):
+        assert [one["content"]["text"] for one in told([line_of(Row(kind, "n", text=text))])] == [told_as]
+    place = CallPlace("t/b", "/src", "worker:t/b", 1)
+    (below,) = told([line_of(Row(kind, "n", text=odd))], place)
+    assert content_of(below) == shown
+    grown = told([line_of(Row(RowType.NOTE, "n", text=text)) for text in ("*a*", "*a* b", "*a* b *c*\n```")])
+    assert "".join(one["content"]["text"] for one in grown) == "\n\n`*a*`\n\n b\n\n````\n *c*\n```\n````"
+
+
 def test_a_diff_stays_above_what_came_of_its_call() -> None:
     edit = {
         "file_path": "a.py",

@@ -31,7 +31,7 @@ from agentctl.interfaces.editor.turn_end import (
     stop_of_idle,
 )
 from agentctl.interfaces.editor.updates.client_bounds import pieces_of_text
-from agentctl.interfaces.editor.updates.contents import as_said
+from agentctl.interfaces.editor.updates.contents import as_said, as_written
 from agentctl.interfaces.editor.updates.row_updates import COMPLETED, FAILED, Update, WorkerUpdates
 from agentctl.operations.talk.messaging import unread
 from agentctl.supervision.worker.endings import status_at_end
@@ -76,7 +76,7 @@ class Turning:
             updates.has_spoken = False
             if not given.is_known:
                 updates.expect(text)
-            await self._tell([thought(note) for note in (*notes, *given.notes)])
+            await self._tell([thought(f"{as_written(note)}\n\n") for note in (*notes, *given.notes)])
             if turn.is_cancelled:
                 await self._in_thread(partial(prompt_delivery.cancel_run, worker))
             over = await self._followed(worker)

@@ -18,7 +18,7 @@ from agentctl.domain.activity.rows import read_line
 from agentctl.domain.question import Question
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.interfaces.editor.updates.contents import Content, code_content, output_content, text_content
+from agentctl.interfaces.editor.updates.contents import Content, as_written, code_content, output_content, text_content
 from agentctl.interfaces.editor.updates.row_updates import (
     COMPLETED,
     FAILED,
@@ -224,7 +224,7 @@ def _failure(worker: WorkerDir, decision: Decision) -> list[Content]:
     how, lines = told_failure(worker, decision)
     if decision.status is Status.FAILED and not is_agent(worker):
         lines = output_lines(worker).get("stderr", lines)
-    return [*text_content(how), *(code_content("\n".join(lines)) if lines else ())]
+    return [*text_content(as_written(how)), *(code_content("\n".join(lines)) if lines else ())]
 
 
 def _said_last(worker: WorkerDir) -> list[Content]:

@@ -1,7 +1,8 @@
 """Texts as a client shows them: to the protocol, content is Markdown, so anything else stands as code.
 
-What agents say goes as they wrote it. An output is what a terminal would show of it, and a call what it would do. Some
-clients run in a terminal: nothing that one would obey gets through.
+What agents say goes as they wrote it. An output is what a terminal would show of it, and a call what it would do; a
+sentence of ours, or of a program, is code only where it has a mark of Markdown. Some clients run in a terminal: nothing
+that one would obey gets through.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ Content = dict[str, Any]
 #: long, and one line in the end.
 _LONGEST, _LOOKED_AT = 10_000, 1 << 16
 _COMMAND = "$"
+#: What may be a mark of Markdown in a line, or at its beginning.
+_MARKS = re.compile(r"[`*_~\\\[<&$]|^(?: {4}|\t| {0,3}(?:[-+=#>]|\d+[.)]))")
 #: The sign of what is said about a file that ends without a line break.
 _NO_BREAK = "\\"
 
@@ -33,6 +36,18 @@ def as_said(text: str) -> str:
     '**a**\n\\x1b[31mb'
     """
     return plain(text.replace("\r\n", "\n"), keep="\n\t")
+
+
+def as_written(text: str) -> str:
+    r"""Return a text other than Markdown so that all of it is seen: as code where a mark of Markdown may be in it.
+
+    >>> as_written("It is tried again."), as_written("skipped: rm *a* `b`\r\n")
+    ('It is tried again.', '`` skipped: rm *a* `b` ``')
+    """
+    text = as_said(text).strip("\n")
+    if "\n" in text:
+        return fenced(text)
+    return code_span(text) if _MARKS.search(text) else text
 
 
 def text_content(text: str) -> list[Content]:
@@ -59,8 +74,23 @@ def fenced(text: str, language: str = "") -> str:
     >>> fenced("a"), fenced("```")
     ('```\\na\\n```', '````\\n```\\n````')
     """
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    fence = "`" * max(3, _ticks_around(text))
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def code_span(line: str) -> str:
+    """Return a line as code between words.
+
+    >>> code_span("*a*"), code_span("`"), code_span(" a ")
+    ('`*a*`', '`` ` ``', '`  a  `')
+    """
+    ticks = "`" * _ticks_around(line)
+    blank = " " if line[:1] in ("`", " ") or line[-1:] in ("`", " ") else ""
+    return f"{ticks}{blank}{line}{blank}{ticks}"
+
+
+def _ticks_around(text: str) -> int:
+    return 1 + max(map(len, re.findall("`+", text)), default=0)
 
 
 def _content(pieces: Sequence[str]) -> list[Content]:

@@ -15,7 +15,7 @@ from agentctl.domain.activity.rows import Line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.drivers.values import bounded_values
 from agentctl.interfaces.editor.updates.client_bounds import pieces_of_text
-from agentctl.interfaces.editor.updates.contents import Content, as_said, output_content, text_content
+from agentctl.interfaces.editor.updates.contents import Content, as_said, as_written, output_content, text_content
 from agentctl.interfaces.editor.updates.tool_cards import call_fields, plan_in
 from agentctl.interfaces.words.activity import row_label, short_line, string
 from agentctl.lean import NamedTuple
@@ -24,6 +24,8 @@ Update = dict[str, Any]
 COMPLETED, FAILED, IN_PROGRESS, PENDING = "completed", "failed", "in_progress", "pending"
 #: Notes about what a driver did not understand, and about what a rule has decided: nobody has to act on them.
 _QUIET_NOTES = frozenset({"unknown", "permission"})
+#: What a program, or its driver, says: no Markdown.
+_OF_PROGRAMS = (RowType.NOTE, RowType.PROGRESS)
 _LONGEST_ID = 200
 #: Rows of more sub-agents are shown as if the worker itself had done them.
 _MOST_AGENTS = 20_000
@@ -155,9 +157,13 @@ class WorkerUpdates:
             return
         if line.parent or self.place.call is not None:
             if not is_user and line.kind != RowType.THOUGHT:
-                yield from self._said_below(line, text)
+                yield from self._said_below(line, as_written(text) if line.kind in _OF_PROGRAMS else text)
         elif is_user:
             yield from self._said_by_user(line, text)
+        elif line.kind in _OF_PROGRAMS:
+            shown = as_written(text[before:])
+            is_apart = before > 0 or shown != as_said(text)
+            yield from self._chunks("agent_thought_chunk", shown, line, is_apart=is_apart)
         else:
             self.has_spoken = self.has_spoken or line.kind == RowType.MESSAGE
             kind = "agent_message_chunk" if line.kind == RowType.MESSAGE else "agent_thought_chunk"
@@ -170,8 +176,8 @@ class WorkerUpdates:
         if not is_known or self.with_user:
             yield from self._chunks("user_message_chunk", text, line)
 
-    def _chunks(self, kind: str, text: str, line: Line) -> Iterator[Update]:
-        apart = "\n\n" if self._last[0] == kind and self._last[1] != line.id else ""
+    def _chunks(self, kind: str, text: str, line: Line, *, is_apart: bool = False) -> Iterator[Update]:
+        apart = "\n\n" if is_apart or (self._last[0] == kind and self._last[1] != line.id) else ""
         self._last = (kind, line.id)
         for piece in pieces_of_text(apart + as_said(text)):
             content = {"type": "text", "text": piece}
