@@ -1042,6 +1042,20 @@ me.answer("done")
     edit(to)
 
 
+def test_what_agentctl_says_itself_is_no_markdown(task: Task) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened(servers=[McpServerStdio(name="_a_*b*", command="x", args=[], env=[secret])])
+        assert (await editor.says(session, "question")).stop_reason == "end_turn"
+        assert "`The MCP server _a_*b* is not passed on: " in editor.text("agent_thought_chunk")
+        root = task.path.parent.parent
+        command = f"agentctl answer {session} ANSWER --task {task.path.name} --root {root} --id q1"
+        assert f"\n\n```\n{command}\nANSWER: red, blue, any text\n```\n" in editor.text()
+        await editor.says(session, "blue")
+
+    secret = EnvVariable(name="KEY", value="1")
+    edit(to, editor=Editor(dismisses))
+
+
 def test_the_data_of_an_error_is_nothing_that_a_terminal_obeys(task: Task, tmp_path: Path) -> None:
     class Odd:
         async def new_session(self, **_: object) -> None:

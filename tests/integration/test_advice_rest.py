@@ -43,7 +43,7 @@ def test_an_agent_that_an_editor_chooses_is_trusted(root: Path) -> None:
     assert with_choice(Choices(), "agent", "own", Root(str(root))).agent == "own"
 
 
-@pytest.mark.follows("interfaces/editor/dialogs.way_to_answer: agentctl answer")
+@pytest.mark.follows("interfaces/editor/dialogs._answer_command: agentctl answer")
 def test_a_question_that_an_editor_cannot_show_is_answered_at_a_terminal(root: Path, tmp_path: Path) -> None:
     new_task()
     spawn(worker("asks", "--kind", "confirm", "Go on?"), name="q")

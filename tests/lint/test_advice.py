@@ -123,6 +123,7 @@ UNFOLLOWED: dict[str, Reason] = {
     "drivers/codex/errors.INSTALL: npm install": Reason.ELSEWHERE,
     "drivers/llm/providers.HINT: agentctl doctor": Reason.LOOK,
     "interfaces/hosts/host_link.Link._try: agentctl doctor": Reason.ELSEWHERE,
+    "interfaces/editor/dialogs._whole_command: agentctl logs --raw": Reason.LOOK,
     "interfaces/mcp/forms._way_to_the_whole: agentctl logs --raw": Reason.LOOK,
     "operations/doctor/examining._machine: loginctl enable-linger": Reason.MACHINE,
     "operations/doctor/examining._moved: git worktree": Reason.LOOK,

@@ -19,12 +19,14 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.question import question_in
 from agentctl.errors import UsageError
 from agentctl.interfaces.editor.dialogs import (
+    answer_advice,
     choice_of,
     chosen_option,
     dialog_form,
     dialog_words,
     filled,
     is_for_chat,
+    way_to_answer,
 )
 from agentctl.interfaces.editor.prompt_text import prompt_text
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
@@ -130,6 +132,27 @@ def test_a_question_is_markdown_as_its_agent_wrote_it() -> None:
 def test_options_are_seen_letter_by_letter_whatever_the_question_ends_with() -> None:
     asked = question(question="Which?\n<!-- a <b> 1\n  <?x", options=[{"id": "*a*", "label": "rm **/a** b"}])
     assert dialog_words(asked) == "a asks:\n\nWhich?\n\\<!-- a <b> 1\n  \\<?x\n\n```\n*a*: rm **/a** b\n```"
+
+
+def test_a_command_that_answers_is_code_with_the_answers_below_it() -> None:
+    asked = question(options=[{"id": "*a*", "label": "A"}, {"id": "b", "label": "B"}])
+    asked = asked._replace(worker=WorkerDir("/srv/_data_/*x*/tasks/t/agents/a"))
+    command = "agentctl answer a ANSWER --task t --root '/srv/_data_/*x*' --id q1"
+    assert answer_advice(asked) == f"```\n{command}\nANSWER: '*a*', b\n```"
+    assert way_to_answer(asked) == f"{command} (ANSWER: '*a*', b)"
+
+
+@pytest.mark.parametrize(
+    ("more", "command"),
+    [
+        ({}, "agentctl interact list --task t --root '/srv/*x*'"),
+        ({"isCut": True}, "agentctl logs a --task t --root '/srv/*x*' --raw"),
+    ],
+)
+def test_a_call_that_is_not_shown_whole_says_where_the_whole_is(more: dict[str, Any], command: str) -> None:
+    asked = permission({"command": "x" * 5000}, **more)._replace(worker=WorkerDir("/srv/*x*/tasks/t/agents/a"))
+    (shown,) = texts(asked)
+    assert shown.endswith(f"so it cannot be allowed here. The whole call:\n```\n{command}\n```")
 
 
 def test_what_a_program_says_about_a_call_of_any_kind_is_seen() -> None:

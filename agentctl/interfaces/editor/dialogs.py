@@ -39,6 +39,7 @@ from agentctl.lean import NamedTuple
 FIELD, OTHER = "answer", "other"
 #: In characters as shown.
 _LONGEST = 4000
+_NOT_ALLOWED = "This is not the whole call, so it cannot be allowed here. The whole call:"
 _KINDS = {ALLOW: "allow_once", DENY: "reject_once"}
 #: What begins a part of a Markdown text in which a reader sees nothing, up to its end or that of the text (CommonMark
 #: 0.31, 4.6, kinds 1 to 5): the options below it would be hidden.
@@ -59,7 +60,7 @@ def dialog_words(question: EditorQuestion) -> str:
         words = f"in its own words: {safe(asked, asked.described)}" if asked.described else ""
         parts = "\n".join(part for part in (seen.text, seen.call, words) if part)
         lines = [f"{_asker(question)} asks:", fenced(parts)]
-        lines += [] if seen.is_whole else ["This is not the whole call, so it cannot be allowed here."]
+        lines += [] if seen.is_whole else [_NOT_ALLOWED, fenced(_whole_command(question))]
         return "\n".join(lines)
     text = _HIDES.sub(r"\1\\<", seen.text)
     apart = "\n\n" if "\n" in text or not text[:1].isalnum() else " "
@@ -122,10 +123,32 @@ def written(question: EditorQuestion, said: str) -> str:
 
 def way_to_answer(question: EditorQuestion) -> str:
     """Return the command that answers a question at a terminal, with the answers that this one may be given here."""
-    worker, root = question.worker, shlex.quote(str(question.worker.task.root.path))
-    where = f"--task {worker.task.id} --root {root} --id {question.asked.id}"
-    answers = answers_in_words(question.asked, part_shown(question))
-    return f"agentctl answer {worker.instance} ANSWER {where} (ANSWER: {answers})"
+    return f"{_answer_command(question)} (ANSWER: {_answers(question)})"
+
+
+def answer_advice(question: EditorQuestion) -> str:
+    """Return the same as Markdown: as code, from which the command can be copied."""
+    return fenced(f"{_answer_command(question)}\nANSWER: {_answers(question)}")
+
+
+def _answer_command(question: EditorQuestion) -> str:
+    return f"agentctl answer {question.worker.instance} ANSWER {_place_of(question)} --id {question.asked.id}"
+
+
+def _answers(question: EditorQuestion) -> str:
+    return answers_in_words(question.asked, part_shown(question))
+
+
+def _whole_command(question: EditorQuestion) -> str:
+    """Return the command that shows all of a call at a terminal."""
+    if question.asked.is_cut:
+        return f"agentctl logs {question.worker.instance} {_place_of(question)} --raw"
+    return f"agentctl interact list {_place_of(question)}"
+
+
+def _place_of(question: EditorQuestion) -> str:
+    task = question.worker.task
+    return f"--task {task.id} --root {shlex.quote(str(task.root.path))}"
 
 
 # -- dialogs with buttons ----------------------------------------------------------------------------------------------

@@ -197,8 +197,8 @@ class Turning:
         """Leave a question that is still open to the next prompt."""
         if self._turn.is_cancelled or not await self._in_thread(lambda: prompt_delivery.waits_for_answer(question)):
             return
-        way = f"Your next prompt is the answer. At a terminal: {dialogs.way_to_answer(question)}"
-        await self._say(f"{dialogs.dialog_words(question)}\n\n{why} {way}")
+        way = f"Your next prompt is the answer. At a terminal:\n\n{dialogs.answer_advice(question)}"
+        await self._say(f"{dialogs.dialog_words(question)}\n\n{as_written(why)}\n\n{way}")
         self._turn.in_words[name] = question
 
     async def _say(self, text: str) -> None:
