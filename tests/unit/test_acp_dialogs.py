@@ -14,6 +14,8 @@ from acp.schema import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.question import question_in
@@ -30,6 +32,7 @@ from agentctl.interfaces.editor.dialogs import (
 )
 from agentctl.interfaces.editor.prompt_text import prompt_text
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
+from agentctl.interfaces.editor.updates.html_as_text import html_as_text
 from agentctl.interfaces.words.value_words import shown_json
 
 MEANS = {"once": "allow", "always": "allow_always", "no": "deny"}
@@ -131,7 +134,77 @@ def test_a_question_is_markdown_as_its_agent_wrote_it() -> None:
 
 def test_options_are_seen_letter_by_letter_whatever_the_question_ends_with() -> None:
     asked = question(question="Which?\n<!-- a <b> 1\n  <?x", options=[{"id": "*a*", "label": "rm **/a** b"}])
-    assert dialog_words(asked) == "a asks:\n\nWhich?\n\\<!-- a <b> 1\n  \\<?x\n\n```\n*a*: rm **/a** b\n```"
+    assert dialog_words(asked) == "a asks:\n\nWhich?\n\\<!-- a \\<b> 1\n  \\<?x\n\n```\n*a*: rm **/a** b\n```"
+
+
+def blocks(text: str) -> list[Token]:
+    """Return what a text consists of, as a client with tables and raw HTML has it."""
+    found = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    return [*found, *(inner for one in found for inner in one.children or ())]
+
+
+def hides(text: str) -> bool:
+    """Return whether a client that obeys or drops HTML would hide a part of a text."""
+    return any(one.type in ("html_block", "html_inline") for one in blocks(text))
+
+
+TAGS = (
+    "<!-- a", "<?php", "<script>", "<div hidden>", "<details>\n<summary>Safe</summary>", "<b hidden>", "a <textarea> b",
+    "- <div hidden>", "> <!-- a", "1. <details>", "a\n</p><style>", "\\\\<div hidden>", "` <div hidden>",
+    "| a |\n|--|\n| <p> |", "- ```\n\n  ```\n  <div hidden>\n  ```", " ```\n```\n<div hidden>",
+    "[a]( `) <div hidden> `", "` a\n`<div hidden>` b", "| a | b |\n|--|--|\n| ` | <p> ` |", "\\`<div hidden>`",
+    "~~~\n```\n~~~\n<div hidden>",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TAGS)
+def test_no_html_in_a_question_hides_the_options(text: str) -> None:
+    assert hides(text)
+    words = dialog_words(question(question=f"Which?\n{text}", options=OPTIONS))
+    assert not hides(words)
+    assert "once: once\nalways: always\nno: no\n" in [one.content for one in blocks(words) if one.type == "fence"]
+
+
+pieces = st.sampled_from([
+    *("<div hidden>", "<!--", "-->", "<script>", "</p>", "<http://d.org>", "a<b>", "www.d.org/", "x", "|", "\\", "]"),
+    *("`", "``", "```", "~~~", "\n```\n", "\n", "\n\n", " ", "   ", "    ", "- ", "> ", "1. "),
+    *("[a](", "[a]: ", ")", "'"),
+])  # fmt: skip
+
+
+@given(st.lists(pieces, max_size=20).map("".join))
+def test_no_html_is_left_of_any_text(text: str) -> None:
+    shown = html_as_text(text)
+    assert shown.replace("\\", "") == text.replace("\\", "")
+    assert not hides(f"{shown}\n\n```\nyes\n```")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Which?\n```html\n<!-- a -->\n<?php\n``\n```\n`<b>` or ``a`<i>``",
+        "~~~\n<div>\n```\n<p>\n~~~ \n- `Vec<T>`, (`<a>`)\n- a < b, <http://d.org>, Map<K, V>",
+        "\\<div>",
+    ],
+)
+def test_code_in_a_question_stays_as_it_is(text: str) -> None:
+    assert html_as_text(text) == text
+
+
+def test_the_kind_of_a_sub_agent_is_a_word_and_no_markdown() -> None:
+    for kind, shown in (("helper\n<!--", "`helper <!--`"), ("*a* `b`", "`` *a* `b` ``"), ("x\u200b", "`x\\u200b`")):
+        assert dialog_words(question(askedByType=kind, options=[])) == f"a ({shown}) asks: May I?"
+        assert texts(permission({"command": "ls"}, askedByType=kind))[0].startswith(f"a ({shown}) asks:\n")
+    assert dialog_words(question(askedByType="x" * 900)).startswith(f"a (`{'x' * 40} [cut: ")
+    assert dialog_words(question(askedByType="\n")) == "a asks: May I?"
+
+
+def test_no_option_looks_like_two() -> None:
+    asked = question(options=[{"id": "y\nn", "label": "Yes\nno: No"}])
+    assert dialog_words(asked) == "a asks: May I?\n\n```\ny n: Yes no: No\n```"
+    choice = choice_of(asked, "call")
+    assert choice is not None
+    assert choice.options == [{"optionId": "y\nn", "name": "Yes no: No", "kind": "allow_once"}]
 
 
 def test_a_command_that_answers_is_code_with_the_answers_below_it() -> None:

@@ -7,7 +7,6 @@ or a text. What no dialog or form answers becomes a text: the turn ends with it,
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Any
 
@@ -29,10 +28,19 @@ from agentctl.domain.text.plaintext import beginning, distinct, plain, whole
 from agentctl.errors import AtTerminal, Refused
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
 from agentctl.interfaces.editor.updates.client_bounds import bounded_json
-from agentctl.interfaces.editor.updates.contents import Content, code_content, fenced, look_content, text_content
+from agentctl.interfaces.editor.updates.contents import (
+    Content,
+    code_content,
+    code_span,
+    fenced,
+    look_content,
+    text_content,
+)
+from agentctl.interfaces.editor.updates.html_as_text import html_as_text
 from agentctl.interfaces.editor.updates.tool_cards import title_of
 from agentctl.interfaces.words.looks.call_kinds import tool_kind
 from agentctl.interfaces.words.looks.call_look import call_look
+from agentctl.interfaces.words.question_pieces import kind_of_asker
 from agentctl.interfaces.words.value_words import shown_json
 from agentctl.lean import NamedTuple
 
@@ -41,9 +49,6 @@ FIELD, OTHER = "answer", "other"
 _LONGEST = 4000
 _NOT_ALLOWED = "This is not the whole call, so it cannot be allowed here. The whole call:"
 _KINDS = {ALLOW: "allow_once", DENY: "reject_once"}
-#: What begins a part of a Markdown text in which a reader sees nothing, up to its end or that of the text (CommonMark
-#: 0.31, 4.6, kinds 1 to 5): the options below it would be hidden.
-_HIDES = re.compile(r"^( {0,3})<(?=[!?]|(?:script|pre|style|textarea)\b)", re.IGNORECASE | re.MULTILINE)
 
 
 class Choice(NamedTuple):
@@ -62,15 +67,20 @@ def dialog_words(question: EditorQuestion) -> str:
         lines = [f"{_asker(question)} asks:", fenced(parts)]
         lines += [] if seen.is_whole else [_NOT_ALLOWED, fenced(_whole_command(question))]
         return "\n".join(lines)
-    text = _HIDES.sub(r"\1\\<", seen.text)
+    text = html_as_text(seen.text)
     apart = "\n\n" if "\n" in text or not text[:1].isalnum() else " "
-    options = "\n".join(f"{safe(asked, one.id)}: {safe(asked, one.label)}" for one in asked.options)
+    options = "\n".join(f"{_in_a_line(asked, one.id)}: {_in_a_line(asked, one.label)}" for one in asked.options)
     return f"{_asker(question)} asks:{apart}{text}" + (f"\n\n{fenced(options)}" if options else "")
 
 
 def _asker(question: EditorQuestion) -> str:
-    by = question.asked.asked_by_type
-    return question.worker.instance + (f" ({safe(question.asked, by)})" if by else "")
+    kind = kind_of_asker(question.asked) if question.asked.asked_by_type else ""
+    return question.worker.instance + (f" ({code_span(kind)})" if kind else "")
+
+
+def _in_a_line(asked: Question, text: str) -> str:
+    """Return a text of an option without line breaks: it could look like two options."""
+    return safe(asked, text).replace("\n", " ")
 
 
 def _dialog_content(question: EditorQuestion) -> list[Content]:
@@ -186,7 +196,7 @@ def _button(asked: Question, option: AnswerOption) -> dict[str, str]:
 
 
 def _label(asked: Question, option: AnswerOption) -> str:
-    return beginning(safe(asked, option.label), LONGEST_LABEL) or option.id
+    return beginning(_in_a_line(asked, option.label), LONGEST_LABEL) or option.id
 
 
 def chosen_option(choice: Choice, reply: object) -> str | None:

@@ -1,4 +1,4 @@
 """What an editor is shown of a worker's activity, in the protocol's words and within bounds.
 
-Doors: `client_bounds`, `contents`, `row_updates`, `tool_cards`.
+Doors: `client_bounds`, `contents`, `html_as_text`, `row_updates`, `tool_cards`.
 """
