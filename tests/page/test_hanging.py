@@ -6,18 +6,21 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Page, Route, expect
 
-from tests.page.seen import insist, pressed, question, row, said
+from tests.page.seen import group, insist, pressed, question, row, said
 from tests.page.site import Site
 from tests.page.test_restart import ASKS
+from tests.page.test_result_files import told
 from tests.page.visiting import Visit
 from tests.steps import Task, spawn
-from tests.support import run
+from tests.support import run, wait_until, worker
 
 #: Within 5 s, on a machine that does other things too.
 SEEN_MS = 7000
@@ -37,6 +40,8 @@ window.fetch = async (...args) => {
   } }), { status: answer.status, headers: answer.headers });
 };
 """
+#: A request has a tenth of its time.
+_IMPATIENT = "const inTime = AbortSignal.timeout; AbortSignal.timeout = (ms) => inTime.call(AbortSignal, ms / 10);"
 
 
 @contextmanager
@@ -154,3 +159,86 @@ def test_what_could_not_be_fetched_is_there_once_the_network_is(task: Task, visi
     visit.context.set_offline(False)
     expect(page.get_by_role("heading", name="What would change it")).to_be_visible()
     expect(page.get_by_text("the server cannot be reached")).to_have_count(0)
+
+
+# -- one request alone -------------------------------------------------------------------------------------------------
+
+
+def refused(route: Route) -> None:
+    """Cut a request off."""
+    route.abort("connectionreset")
+
+
+def of_proxy(route: Route) -> None:
+    """Answer as a proxy does whose server takes too long: nothing of it proves to come from the server."""
+    route.fulfill(status=504, body="504")
+
+
+def unanswered(route: Route) -> None:
+    """Leave a request without an answer."""
+
+
+def requests(visit: Visit, end: str) -> int:
+    """Return how many requests to a path there were."""
+    visit.page.evaluate("1")  # Only then does the test hear of them.
+    return sum(one.endswith(end) for one in visit.requests)
+
+
+@pytest.mark.parametrize(
+    ("lose", "argv", "tab", "address"),
+    [
+        pytest.param(refused, ["false"], "Why", "**/workers/a/why", id="a request"),
+        pytest.param(of_proxy, ["false"], "Why", "**/workers/a/why", id="an answer of a proxy"),
+        pytest.param(refused, worker("sleeps", 600), "Why", "**/workers/a/why", id="what is looked at again and again"),
+        pytest.param(refused, ["false"], "Events", "**/tasks/t1/events?**", id="the events"),
+        pytest.param(refused, worker("sleeps", 600), "Transcript", "**/workers/a/activity?**", id="what grows"),
+    ],
+)
+def test_one_path_that_is_always_lost_takes_nothing_else_with_it(
+    task: Task, visit: Visit, lose: Callable[[Route], None], argv: list[str], tab: str, address: str
+) -> None:
+    spawn(argv, name="a")
+    task.has("agent.started", "a")
+    page = visit.open("/tasks/t1/workers/a/details")
+    expect(page.get_by_role("main")).to_contain_text("Task")
+    path = address.strip("*?")
+    page.route(address, lose)
+    visit.requests.clear()
+    page.get_by_role("navigation", name="About a").get_by_role("link", name=tab).click()
+    each = 2 if lose is of_proxy else 1  # What does not come from the server is asked for once more at once.
+    wait_until(lambda: requests(visit, path) >= 3 * each, what="some more tries")
+    assert requests(visit, "/api/v1/events") <= 1
+    expect(is_live(page)).to_be_attached()
+    run("cancel", "a", check=False)
+
+
+def test_a_request_that_takes_too_long_is_not_made_again(task: Task, visit: Visit) -> None:
+    spawn(["false"], "--wait", name="a", check=False)
+    visit.context.add_init_script(_IMPATIENT)
+    page = visit.open("/tasks/t1/workers/a/details")
+    page.route("**/workers/a/why", unanswered)
+    visit.requests.clear()
+    page.get_by_role("navigation", name="About a").get_by_role("link", name="Why").click()
+    expect(page.get_by_text("the server has not answered within 60 s")).to_be_visible()
+    spawn(["true"], "--wait", name="b")
+    page.get_by_role("link", name="agentctl").click()
+    expect(group(page, "Done")).to_contain_text("Done 2")
+    assert (requests(visit, "/why"), requests(visit, "/api/v1/events")) == (1, 0)
+
+
+def test_a_file_that_one_does_not_wait_for_takes_nothing_else_with_it(
+    task: Task, site: Site, visit: Visit, tmp_path: Path
+) -> None:
+    told(site, tmp_path / "reported", "report.md", b"# Found")
+    page = visit.open("/tasks/t1/workers/report/result")
+    page.route("**/workers/report/file?**", unanswered)
+    view = page.get_by_role("button", name="View report.md")
+    with page.expect_request("**/workers/report/file?**"):
+        view.click()
+    visit.requests.clear()
+    view.click()
+    spawn(["true"], "--wait", name="b")
+    page.get_by_role("link", name="agentctl").click()
+    expect(group(page, "Done")).to_be_visible()
+    site.knows("b", "completed")
+    assert requests(visit, "/api/v1/events") == 0

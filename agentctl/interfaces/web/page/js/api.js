@@ -29,6 +29,11 @@ class Refusal extends Error {
   }
 }
 
+/** What is told of a request that the server takes too long for: asked again, it would take as long again. */
+const LATE = 'LATE';
+/** @param {unknown} error */
+export const isLate = (error) => error instanceof Refusal && error.reason === LATE;
+
 /** @param {...string} parts */
 export const segments = (...parts) => parts.map((part) => encodeURIComponent(part)).join('/');
 /**
@@ -61,22 +66,32 @@ export function urlOf(path, query = {}) {
 /** @type {Set<() => void>} */
 const watchers = new Set();
 /**
- * Be told of each request that has not reached the server, or has had no answer in its time.
+ * Be told of each request that has not reached the server, unless the last one to the same path has not either: then
+ * it is that path alone which is lost.
  * @param {() => void} tell
  */
 export const onUnreachable = (tell) => watchers.add(tell);
 
+/** The paths of which the last request has not reached the server. @type {Set<string>} */
+const unreached = new Set();
+
 /**
  * What became of a request that has had no answer.
  * @param {Error} error
+ * @param {string} path
  */
-function unanswered(error) {
+function unanswered(error, path) {
   if (error instanceof LetOut) {
     return new Refusal(0, { detail: 'this page is not let in', hint: PRINTS_LINK, name: 'OUT' });
   }
-  for (const tell of watchers) tell();
-  const detail = error.name === 'TimeoutError' ? `the server has not answered within ${LIMIT_MS / 1000} s` : 'the server cannot be reached';
-  return new Refusal(0, { detail, hint: IS_RUNNING, name: 'OFFLINE' });
+  if (error.name === 'TimeoutError') {
+    const detail = `the server has not answered within ${LIMIT_MS / 1000} s`;
+    return new Refusal(0, { detail, hint: IS_RUNNING, name: LATE });
+  }
+  if (error.name === 'AbortError') return new Refusal(0, { detail: 'nobody waits for it any more', name: 'LEFT' });
+  if (!unreached.has(path)) for (const tell of watchers) tell();
+  unreached.add(path);
+  return new Refusal(0, { detail: 'the server cannot be reached', hint: IS_RUNNING, name: 'OFFLINE' });
 }
 
 /**
@@ -90,9 +105,10 @@ async function ask(path, query, { limitMs = LIMIT_MS, ...options }) {
   try {
     response = await pageFetch(urlOf(path, query), { cache: 'no-cache', signal, ...options });
   } catch (error) {
-    throw unanswered(error);
+    throw unanswered(error, path);
   }
   if (!response.ok) {
+    unreached.delete(path);
     let problem = {};
     try {
       problem = await response.json();
@@ -105,17 +121,24 @@ async function ask(path, query, { limitMs = LIMIT_MS, ...options }) {
 /** @param {string} path */
 export async function get(path, query = {}) {
   const response = await ask(path, query, {});
-  return read(response.json());
+  return read(path, response.json());
 }
 
 /**
  * What an answer has, once all of it is here.
  * @template T
+ * @param {string} path
  * @param {Promise<T>} body
  */
-const read = (body) => body.catch((error) => {
-  throw error instanceof SyntaxError ? error : unanswered(error);
-});
+async function read(path, body) {
+  try {
+    const found = await body;
+    unreached.delete(path);
+    return found;
+  } catch (error) {
+    throw error instanceof SyntaxError ? error : unanswered(error, path);
+  }
+}
 
 /**
  * The document, and the exit code that the command had. A person may have it sent again where that does nothing twice.
@@ -134,7 +157,7 @@ async function send(path, body) {
   const response = await ask(path, {}, {
     method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' },
   });
-  const text = await read(response.text());
+  const text = await read(path, response.text());
   return { data: text ? JSON.parse(text) : null, exitCode: Number(response.headers.get('Agentctl-Exit-Code') ?? 0) };
 }
 
@@ -147,7 +170,7 @@ const STATE = 'Agentctl-File-State';
  */
 export async function getBlob(path, query = {}) {
   const response = await ask(path, query, { limitMs: Infinity });
-  return { blob: await read(response.blob()), state: response.headers.get(STATE) ?? '' };
+  return { blob: await read(path, response.blob()), state: response.headers.get(STATE) ?? '' };
 }
 
 /**
@@ -163,7 +186,7 @@ export async function getBeginning(path, query, most, signal) {
     throw error;
   });
   if (!response) return { data: new Uint8Array(), size: 0, state: '' };
-  const data = new Uint8Array(await read(response.arrayBuffer()));
+  const data = new Uint8Array(await read(path, response.arrayBuffer()));
   const size = Number(response.headers.get('Content-Range')?.split('/')[1] ?? data.length);
   return { data, size, state: response.headers.get(STATE) ?? '' };
 }

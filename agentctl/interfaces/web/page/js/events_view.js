@@ -3,11 +3,11 @@ import { get, segments } from './api.js';
 import { html, stamped, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useScrollKeys } from './following.js';
 import { waitedFor } from './outstanding.js';
-import { Loading, Problem } from './pieces.js';
+import { Loading, Problem, useHeardAgain } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { isAtEnd, toEnd, topOf, upperEdge, useEnd, useScrolled } from './scrolling.js';
-import { connection, events, eventsSince, sayRefusal, useTopics } from './store.js';
+import { events, eventsSince, sayRefusal, useTopics } from './store.js';
 import { inWords } from './text/fact_words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { clock, table } from './words.js';
@@ -35,7 +35,7 @@ const MOST_MISSED = 4 * PAGE;
  * @param {Ref<boolean>} follows
  */
 function useEvents(task, instance, follows) {
-  useTopics('events', 'connection');
+  useTopics('events');
   const [, draw] = useState(0);
   const [now] = useState(/** @returns {Known} */ () => ({
     rows: [], hasPage: false, hasEarlier: false, error: null, isBehind: true, loads: 0, epoch: events.epoch,
@@ -96,7 +96,11 @@ function useEvents(task, instance, follows) {
     return () => {
       isOver = true;
     };
-  }, [now.loads, connection.state === 'open']);
+  }, [now.loads]);
+  useHeardAgain(now.error, () => {
+    mustLoad();
+    draw((count) => count + 1);
+  });
 
   const loadEarlier = async () => {
     if (now.isBusy || !now.hasEarlier || !now.rows.length) return;

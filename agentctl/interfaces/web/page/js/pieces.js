@@ -1,4 +1,5 @@
 // Small parts that many views show: a state's sign, a text of somebody else, a time that grows, an error.
+import { isLate } from './api.js';
 import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { waitedFor } from './outstanding.js';
 import { go } from './router.js';
@@ -63,6 +64,32 @@ export function Problem({ error, id = undefined }) {
   </div>`;
 }
 
+/** So long behind each try without an answer, while the server is heard, comes the next one; then there is none. */
+const UNHEARD_PAUSES_MS = [0, 4000, 16_000, 64_000];
+
+/**
+ * Fetch what had no answer once more when the server is heard again. If it is heard all the time, that request alone is
+ * lost: then there are a few more tries, ever later, and none of one that took too long.
+ * @param {Refused | null} error that of the last try; of each another one
+ * @param {() => void} load
+ */
+export function useHeardAgain(error, load) {
+  useTopics('connection');
+  const wasOpen = useRef(false);
+  const tries = useRef(0);
+  const isOpen = connection.state === 'open';
+  useEffect(() => {
+    const isBack = isOpen && !wasOpen.current;
+    wasOpen.current = isOpen;
+    if (isBack || !error) tries.current = 0;
+    const isOver = tries.current >= UNHEARD_PAUSES_MS.length || (isLate(error) && !isBack);
+    if (!isOpen || error?.status !== 0 || isOver) return undefined;
+    const timer = setTimeout(load, UNHEARD_PAUSES_MS[tries.current]);
+    tries.current += 1;
+    return () => clearTimeout(timer);
+  }, [error, isOpen]);
+}
+
 /**
  * Fetch something now, and again whenever `again` is called.
  * @template T
@@ -77,7 +104,8 @@ export function useFetched(load, deps, everyMs = 0, news = []) {
   const current = useRef(null);
   const latest = useRef(load);
   latest.current = load;
-  const isMissing = state.error?.status === 404; // Asking again and again would not make it.
+  // Asking again and again would not make what is not there, nor a slow server faster.
+  const isInVain = state.error?.status === 404 || isLate(state.error);
   const run = async () => {
     const token = {};
     current.current = token;
@@ -89,11 +117,7 @@ export function useFetched(load, deps, everyMs = 0, news = []) {
     }
     if (current.current === token) current.current = null;
   };
-  useTopics('connection');
-  const isUnheard = state.error?.status === 0;
-  useEffect(() => {
-    if (isUnheard && connection.state === 'open') run();
-  }, [isUnheard, connection.state]);
+  useHeardAgain(state.error, run);
   useEffect(() => setState({ data: null, error: null, isLoading: true }), deps);
   useEffect(() => {
     run();
@@ -102,12 +126,12 @@ export function useFetched(load, deps, everyMs = 0, news = []) {
     };
   }, [...deps, ...news]);
   useEffect(() => {
-    if (!everyMs || isMissing) return undefined;
+    if (!everyMs || isInVain) return undefined;
     const timer = setInterval(() => {
       if (!document.hidden && !current.current) run(); // A slow answer is waited for.
     }, everyMs);
     return () => clearInterval(timer);
-  }, [...deps, ...news, everyMs, isMissing]);
+  }, [...deps, ...news, everyMs, isInVain]);
   return { ...state, again: () => waitedFor(run) };
 }
 
