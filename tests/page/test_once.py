@@ -297,6 +297,58 @@ def test_marked_ones_that_are_tried_again_are_tried_once(task: Task, visit: Visi
     assert sorted(statuses()) == ["a", "a-2", "b", "b-2"]
 
 
+def tried_again(page: Page, title: str | re.Pattern[str]) -> Locator:
+    """Press the button of the question whether something is to be tried again; return the question."""
+    dialog = page.get_by_role("dialog", name=title)
+    dialog.get_by_role("button", name="Try again").click()
+    return dialog
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["by its mark first", "by its mark then"])
+def test_a_marked_worker_is_tried_again_once_also_where_it_is_tried_alone(
+    task: Task, visit: Visit, *, is_marked: bool
+) -> None:
+    for name in ("a", "b"):
+        spawn(["false"], "--wait", name=name, check=False)
+    page = visit.open()
+    losing(page, "**/retry")
+    row(page, "a").get_by_role("link").focus()
+    page.keyboard.press("m" if is_marked else "r")
+    if is_marked:
+        page.keyboard.press("r")
+    dialog = tried_again(page, "Start again the work of 1 marked worker?" if is_marked else "Try a again?")
+    expect(dialog.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    task.ended("a-2")
+    page.reload()
+    visit.live()
+    row(page, "a-2").get_by_role("link").focus()
+    page.keyboard.press("r" if is_marked else "m")
+    if not is_marked:
+        page.keyboard.press("r")
+    dialog = tried_again(page, "Try a-2 again?" if is_marked else "Start again the work of 1 marked worker?")
+    expect(dialog).to_have_count(0)
+    assert sorted(statuses()) == ["a", "a-2", "b"]
+
+
+def test_those_that_are_tried_again_together_are_tried_once_also_where_they_are_marked(
+    task: Task, visit: Visit
+) -> None:
+    spawn(["false"], "--wait", name="a", check=False)
+    spawn(["true"], "--after", "a", name="b", check=False)
+    task.ended("b")
+    page = visit.open("/tasks/t1/workers/b/why")
+    losing(page, "**/tasks/t1/retry")
+    page.get_by_role("button", name="Try again…").click()
+    expect(tried_again(page, "Try 2 again?").get_by_role("alert")).to_contain_text(UNREACHABLE)
+    task.ended("a-2", "b-2")
+    page = visit.go("/")
+    expect(row(page, "a-2")).to_be_visible()
+    page.keyboard.press("M")
+    page.keyboard.press("r")
+    expect(tried_again(page, "Start again the work of 2 marked workers?")).to_have_count(0)
+    assert sorted(statuses()) == ["a", "a-2", "b", "b-2"]
+
+
 def test_a_work_is_tried_again_once_also_where_its_new_try_stands_for_it_by_then(task: Task, visit: Visit) -> None:
     for name in ("a", "b"):
         spawn(["false"], "--wait", name=name, check=False)

@@ -241,11 +241,23 @@ export function sendToWorker(task, instance) {
 }
 
 /**
- * The work of a worker. Where the answer to a further try was lost, the newest tries are those that it would have told
- * of: the works are the same.
+ * The work of a worker, with its task. Where the answer to a further try was lost, the newest tries are those that it
+ * would have told of: the works are the same.
  * @param {string} key
  */
-export const workOf = (key) => fleet.workers.get(key)?.work ?? partsOf(key)[1];
+export function workOf(key) {
+  const [task, instance] = partsOf(key);
+  return `${task}/${fleet.workers.get(key)?.work ?? instance}`;
+}
+
+/**
+ * Under what the key of a further try is kept: of the same works it is the same, whichever way they were chosen.
+ * @param {string[]} keys
+ */
+export function onceTried(keys) {
+  const works = keys.map(workOf);
+  return works.length === 1 ? `retry.${works[0]}` : `retry ${digestOf(works)}`;
+}
 
 /**
  * @param {string} task
@@ -256,7 +268,7 @@ export const retryWorker = (task, instance) => {
     title: `Try ${instance} again?`,
     ok: 'Try again',
     doing: 'Starting…',
-    once: `retry.${task}/${workOf(`${task}/${instance}`)}`,
+    once: onceTried([`${task}/${instance}`]),
     body: html`<p>A new worker is started with the same order. <${Foreign} text=${instance} /> stays as it is.</p>`,
     run: async (_text, key) => {
       const { data } = await post(workerPath(task, instance, 'retry'), { queue: true, key });
@@ -275,12 +287,11 @@ export const retryWorker = (task, instance) => {
  */
 export const retryTogether = (task, instances) => {
   const names = instances.map(plain).join(', ');
-  const works = instances.map((name) => workOf(`${task}/${name}`));
   ask({
     title: `Try ${instances.length} again?`,
     ok: 'Try again',
     doing: 'Starting…',
-    once: `retry.${task} ${digestOf(works)}`,
+    once: onceTried(instances.map((name) => `${task}/${name}`)),
     body: html`<p>New workers are started with the same orders. These stay as they are: <${Foreign} text=${names} />.</p>`,
     run: async (_text, key) => {
       const { data } = await post(`/tasks/${segments(task)}/retry`, { instances, queue: true, key });

@@ -1,6 +1,6 @@
 // What is done to all marked workers: a question before it with their number and names, one request, and by name what
 // became of each. Who is hidden, or to whom it would do nothing, is left alone, and the question says so.
-import { lackOf, workOf } from './actions.js';
+import { lackOf, onceTried, workOf } from './actions.js';
 import { post } from './api.js';
 import { ask } from './dialogs.js';
 import { html } from './dom.js';
@@ -102,8 +102,7 @@ export function actOnMarked(name) {
   }
   const means = action.means(acting, namesOf);
   // What is tried again are works, and these in the same order, whichever try of each is the newest.
-  const whats = acting.map((key) => (name === 'retry' ? `${partsOf(key)[0]}/${workOf(key)}` : key));
-  const ordered = name === 'retry' ? acting.map((key, at) => [whats[at], key]).sort().map(([, key]) => key) : acting;
+  const ordered = name === 'retry' ? acting.toSorted((one, other) => (workOf(one) < workOf(other) ? -1 : 1)) : acting;
   ask({
     title: `${action.title} ${counted(acting.length, 'marked worker')}?`,
     ok: action.ok.replace('$', acting.length > 1 ? 'them' : 'it'),
@@ -114,7 +113,7 @@ export function actOnMarked(name) {
       ${leftAlone.size > 0 && html`<div class="left-alone"><p>Left alone:</p>
         <ul>${[...leftAlone].map(([why, keys]) => html`<li key=${why}><${Foreign} class="name" text=${namesOf(keys)} /> <span class="quiet">(<${Foreign} text=${why} />)</span></li>`)}</ul></div>`}`,
     field: action.hasText ? { label: 'Message', draft: 'send.marked', isNeeded: true } : undefined,
-    once: `${name} ${digestOf(whats)}`,
+    once: name === 'retry' ? onceTried(ordered) : `${name} ${digestOf(acting)}`,
     run: async (text, key) => {
       const workers = ordered.map(partsOf).map(([taskId, agentInstance]) => ({ taskId, agentInstance }));
       const said = { workers, ...(action.hasText && { text }), ...(action.as && { key }) };
