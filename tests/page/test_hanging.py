@@ -102,6 +102,24 @@ def test_a_page_is_live_once_it_knows_what_there_is(task: Task, visit: Visit) ->
     expect(row(page, "asks").get_by_role("checkbox")).to_be_checked()
 
 
+@pytest.mark.parametrize(("path", "keys"), [("/tasks/t1/workers/asks", "iDa1"), ("/tree", "o")])
+def test_a_key_says_nothing_that_nobody_knows_yet(task: Task, visit: Visit, path: str, keys: str) -> None:
+    spawn(ASKS, name="asks")
+    visit.context.add_init_script(_SIGN_FIRST)
+    page = visit.page
+    page.goto(visit.site.new_link(path))
+    expect(page.get_by_role("banner")).to_contain_text("connecting…")
+    for key in keys:
+        page.keyboard.press(key)
+        expect(said(page)).to_contain_text("the workers are still being loaded")
+        said(page).get_by_role("button", name="Dismiss").click()
+        expect(said(page)).to_have_count(0)
+    expect(page).to_have_url(re.compile(f"{path}$"))
+    page.evaluate("goOn()")
+    visit.live()
+    run("cancel", "asks")
+
+
 def test_without_a_network_nothing_is_green(task: Task, site: Site, visit: Visit) -> None:
     spawn(ASKS, name="asks")
     page = visit.open()
@@ -159,6 +177,32 @@ def test_what_could_not_be_fetched_is_there_once_the_network_is(task: Task, visi
     visit.context.set_offline(False)
     expect(page.get_by_role("heading", name="What would change it")).to_be_visible()
     expect(page.get_by_text("the server cannot be reached")).to_have_count(0)
+
+
+def test_an_output_that_could_not_be_fetched_is_there_once_the_network_is(task: Task, visit: Visit) -> None:
+    spawn(ASKS, name="asks")
+    page = visit.open()
+    expect(row(page, "asks")).to_be_visible()
+    page.route("**/workers/asks/logs?**", refused)
+    row(page, "asks").get_by_role("link").first.click()
+    main = page.get_by_role("main")
+    expect(main.get_by_role("alert")).to_contain_text("the server cannot be reached")
+    main.get_by_role("button", name="Answer", exact=True).first.click()
+    expect(question(page, "asks")).to_be_focused()
+    page.unroute("**/workers/asks/logs?**")
+    expect(page.get_by_role("region", name="stdout of asks")).to_be_attached()
+    expect(main.get_by_role("alert")).to_have_count(0)
+    run("cancel", "asks")
+
+
+def test_who_is_not_there_is_told_once_the_network_is(task: Task, visit: Visit) -> None:
+    page = visit.open()
+    page.route("**/workers/nobody", refused)
+    page.evaluate("history.pushState({}, '', '/tasks/t1/workers/nobody'); dispatchEvent(new PopStateEvent('popstate'))")
+    alert = page.get_by_role("main").get_by_role("alert")
+    expect(alert).to_contain_text("the server cannot be reached")
+    page.unroute("**/workers/nobody")
+    expect(alert).to_contain_text("no worker 'nobody' in task t1")
 
 
 # -- one request alone -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ import { get, getBlob, segments, workerPath } from './api.js';
 import { html, main, stamped, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { waitedFor } from './outstanding.js';
-import { Loading, Problem } from './pieces.js';
+import { Loading, NotYet, Problem, useFetched } from './pieces.js';
 import { noteQuery, placeIn, route } from './router.js';
 import { plain } from './safe_text.js';
 import { reveal, toBegin, upperEdge, useScrolled } from './scrolling.js';
@@ -48,7 +48,6 @@ export function LogsTab({ task, instance, worker, asks }) {
   const [chosen, choose] = useState(route.place.query.get('stream') ?? '');
   const [opened, setOpened] = useState('');
   const [streams, setStreams] = useState(/** @type {Sent.LogStream[]} */ ([]));
-  const [error, setError] = useState(/** @type {Refused | null} */ (null));
   const [isRaw, setRaw] = useState(false);
   const [isWrapped, setWrapped] = useState(localStorage.getItem(WRAP) !== 'no');
   const stream = [...STREAMS, 'both'].includes(chosen) ? chosen : opened;
@@ -59,8 +58,11 @@ export function LogsTab({ task, instance, worker, asks }) {
     if (isEmpty) setOpened(firstStream(found, worker.status === 'failed'));
     if (JSON.stringify(found) !== JSON.stringify(streams)) setStreams(found);
   };
-  useEffect(() => {
-    get(path, { limit: 4 }).then((page) => tell(page.streams), setError);
+  const { error, isLoading } = useFetched(async () => {
+    /** @type {Sent.LogPage} */
+    const page = await get(path, { limit: 4 });
+    tell(page.streams);
+    return page;
   }, [path]);
   /** @param {string} name */
   const show = (name) => {
@@ -72,7 +74,7 @@ export function LogsTab({ task, instance, worker, asks }) {
     localStorage.setItem(WRAP, isWrapped ? 'no' : 'yes');
     setWrapped(!isWrapped);
   };
-  if (!stream) return error ? html`<${Problem} error=${error} />` : html`<${Loading} />`;
+  if (!stream) return html`<${NotYet} error=${error} isLoading=${isLoading} />${asks}`;
   const sizeOf = (/** @type {string} */ name) => streams.find((one) => one.stream === name)?.size ?? 0;
   const button = (/** @type {string} */ name, /** @type {boolean} */ isNothing, /** @type {string} */ size) => html`<button type="button" key=${name} class=${isNothing ? 'nothing' : ''} aria-pressed=${String(stream === name)} onClick=${() => show(name)}>${name}${size && html` <span class="size">${size}</span>`}</button>`;
   const tools = html`<div class="switch" role="group" aria-label="Stream">

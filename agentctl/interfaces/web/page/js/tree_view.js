@@ -10,7 +10,7 @@ import { Sign, WorkerTime } from './pieces.js';
 import { go, route, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
 import { reveal, useLastScroll, useStaying } from './scrolling.js';
-import { about, changed, fleet, isLive, partsOf, useTopics } from './store.js';
+import { about, changed, fleet, isLive, partsOf, useTopics, whyNobody } from './store.js';
 import { aliveOf, belowOf, countsOf, itemLines, linesOf } from './tree_order.js';
 import {
   costWords, duration, holdWords, saidOf, secondsSince, shortNumber, signOf, signOfTask, table, tokensOf,
@@ -203,7 +203,7 @@ export function TreeView() {
     last: () => moveTo(lines.length - 1),
     open: () => {
       const line = lineNow();
-      if (!line) return 'no line is under the cursor';
+      if (!line) return whyNobody('no line is under the cursor');
       openLine(line);
       return true;
     },

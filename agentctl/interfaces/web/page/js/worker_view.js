@@ -3,7 +3,7 @@ import { learnFurtherRuns, markSeen } from './actions.js';
 import { get, workerPath } from './api.js';
 import { AskedBefore } from './asked_before.js';
 import { DiffTab } from './diff_view.js';
-import { html, useEffect, useRef, useState } from './dom.js';
+import { html, useEffect, useRef } from './dom.js';
 import { EventsTab } from './events_view.js';
 import { useFoundWords } from './found_words.js';
 import { useKeys } from './keys.js';
@@ -14,7 +14,7 @@ import { cardKey, openQuestions, QuestionCard, questionKeys, takeWanted } from '
 import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { reveal } from './scrolling.js';
-import { about, fleet, keyOf, useTopics } from './store.js';
+import { about, fleet, keyOf, useTopics, whyNobody } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { TranscriptTab } from './transcript_view.js';
 import { emptyTabs } from './text/worker_steps.js';
@@ -25,11 +25,6 @@ import { WorkerHead } from './worker_head.js';
 import { useWorkerKeys } from './worker_keys.js';
 
 /** @import { Place } from './places.js' */
-
-/**
- * What was told of a worker that is not in the fleet.
- * @typedef {{ row: Sent.Shown | null, error: Refused | null }} Asked
- */
 
 const TAB_WORDS = table({
   transcript: 'Transcript', output: 'Output', diff: 'Diff', result: 'Result', questions: 'Questions',
@@ -46,17 +41,15 @@ export function WorkerView({ place }) {
   useTopics('fleet', 'about');
   const { task, instance } = place;
   const key = keyOf(task, instance);
-  const [asked, setAsked] = useState(/** @returns {Asked} */ () => ({ row: null, error: null }));
   const inFleet = fleet.workers.get(key);
   const isMissing = fleet.isKnown && !inFleet;
-  useEffect(() => {
-    if (!isMissing) return;
-    const fail = (/** @type {Refused} */ error) => setAsked({ row: null, error });
-    get(workerPath(task, instance)).then((row) => setAsked({ row, error: null }), fail);
-  }, [key, isMissing]);
+  const asked = useFetched(
+    /** @returns {Promise<Sent.Shown | null>} */ async () => (isMissing ? get(workerPath(task, instance)) : null),
+    [key, isMissing],
+  );
   // What `show` has of its questions does not make a card: the fleet alone says which answers may be given.
   /** @type {Sent.Worker | null} */
-  const worker = inFleet ?? (asked.row && { ...asked.row, questions: [], taskId: task, need: 'done' });
+  const worker = inFleet ?? (asked.data && { ...asked.data, questions: [], taskId: task, need: 'done' });
 
   // Whoever opens the screen of a worker has looked at its end, or at its answer.
   const isUnseen = LOOKED_AT.has(worker?.need);
@@ -81,11 +74,11 @@ export function WorkerView({ place }) {
     const at = WORKER_TABS.indexOf(tab) + step;
     go(workerHref(task, instance, WORKER_TABS[(at + WORKER_TABS.length) % WORKER_TABS.length]), { isReplacing: true });
   };
-  const keys = questionKeys(() => questions[0] && cardKey(key, questions[0]), () => `${instance} asks nothing`);
+  const keys = questionKeys(() => questions[0] && cardKey(key, questions[0]), () => whyNobody(`${instance} asks nothing`));
   useKeys({
     ...keys,
     digit: (event) => {
-      if (questions.length) return keys.digit(event);
+      if (questions.length || !fleet.isKnown) return keys.digit(event);
       const name = WORKER_TABS[Number(event.key) - 1];
       if (name) go(workerHref(task, instance, name), { isReplacing: true });
       return Boolean(name);
