@@ -167,6 +167,39 @@ def test_a_click_that_looks_for_something_says_so(task: Task, site: Site, visit:
     expect(page.get_by_role("status").filter(has_text="No answer yet.")).to_have_count(0)
 
 
+def test_a_file_that_comes_slowly_has_an_answer(task: Task, visit: Visit) -> None:
+    spawn(["seq", "300000"], "--wait", name="prints")
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(page.get_by_role("region", name="stdout of prints")).to_contain_text("300000")
+    page.evaluate("""() => {
+      window.told = [];
+      const look = () => told.push(...[...document.querySelectorAll('.outstanding')].map((one) => one.innerText));
+      new MutationObserver(look).observe(document.body, { childList: true, subtree: true, characterData: true });
+    }""")
+    network = visit.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 5, "downloadThroughput": 150_000, "uploadThroughput": 150_000}
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", slow)
+    began = time.monotonic()
+    with page.expect_download():
+        page.get_by_role("button", name="Download").click()
+    assert time.monotonic() - began > 10
+    assert set(visit.value("() => told")) == {"Loading…"}
+
+
+def test_a_dialog_does_not_speak_for_what_is_below_it(task: Task, visit: Visit) -> None:
+    spawn(["false"], "--wait", name="a", check=False)
+    page = visit.open("/tasks/t1/workers/a/why")
+    again = page.get_by_role("button", name="Look again")
+    expect(again).to_be_visible()
+    page.route("**/workers/a/why", unanswered)
+    again.click()
+    page.keyboard.press("n")
+    expect(page.locator(".said .outstanding")).to_have_text("Loading…")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_role("status")).to_have_count(0)
+
+
 def test_what_could_not_be_fetched_is_there_once_the_network_is(task: Task, visit: Visit) -> None:
     spawn(["sh", "-c", "echo no such file >&2; exit 1"], "--wait", name="fails", check=False)
     page = visit.open("/tasks/t1/workers/fails/output")

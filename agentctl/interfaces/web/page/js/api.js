@@ -167,9 +167,12 @@ const STATE = 'Agentctl-File-State';
 /**
  * A file as a blob: a link is not signed.
  * @param {string} path
+ * @param {Query} query
+ * @param {() => void} begins called when the server has answered: all of the file may take long to come
  */
-export async function getBlob(path, query = {}) {
+export async function getBlob(path, query, begins) {
   const response = await ask(path, query, { limitMs: Infinity });
+  begins();
   return { blob: await read(path, response.blob()), state: response.headers.get(STATE) ?? '' };
 }
 

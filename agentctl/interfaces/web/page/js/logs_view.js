@@ -254,7 +254,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
   useScrollKeys(toLast, { first: toFirst, wrap: toggleWrap, mark, filter: () => field.current?.select() });
   const download = async () => {
     try {
-      const { blob } = await waitedFor(() => getBlob(`${path}/${segments(stream)}`));
+      const { blob } = await waitedFor((begins) => getBlob(`${path}/${segments(stream)}`, {}, begins));
       const link = document.createElement('a');
       link.href = URL.createObjectURL(blob);
       link.download = `${instance}.${stream}.log`;

@@ -7,8 +7,10 @@ const SHOWN_MS = 700;
 const LONG_MS = 10_000;
 
 /**
- * `again`: where that does nothing twice. `isSent`: it changes something; else it is only looked for.
- * @typedef {{ path: string, sentAt: number, again: (() => void) | null, isSent: boolean }} Attempt
+ * `again`: where that does nothing twice. `isSent`: it changes something; else it is only looked for. `isInDialog`: it
+ * was begun in a dialog, and not below it. `isComing`: its answer has begun.
+ * @typedef {{ path: string, sentAt: number, again: (() => void) | null, isSent: boolean, isInDialog: boolean,
+ *   isComing: boolean }} Attempt
  */
 
 /** @type {Set<Attempt>} */
@@ -21,13 +23,18 @@ const claims = new Map();
  * @template T
  * @param {string} path
  * @param {boolean} isRepeatable
- * @param {() => Promise<T>} send
+ * @param {(begins: () => void) => Promise<T>} send tells when an answer begins that may take a while to come
+ * @param {boolean} isSent whether it changes something
  * @returns {Promise<T>}
  */
 export function attempt(path, isRepeatable, send, isSent = true) {
   return new Promise((resolve, reject) => {
     let open = 0;
     const tell = () => changed('outstanding');
+    const begins = () => {
+      one.isComing = true;
+      tell();
+    };
     const go = () => {
       open += 1;
       one.sentAt = Date.now();
@@ -40,7 +47,7 @@ export function attempt(path, isRepeatable, send, isSent = true) {
         all.delete(one);
         tell();
       };
-      send().then((found) => {
+      send(begins).then((found) => {
         end();
         over();
         resolve(found);
@@ -54,7 +61,9 @@ export function attempt(path, isRepeatable, send, isSent = true) {
       tell();
     };
     /** @type {Attempt} */
-    const one = { path, sentAt: 0, again: isRepeatable ? go : null, isSent };
+    const one = {
+      path, sentAt: 0, again: isRepeatable ? go : null, isSent, isInDialog: claims.has(''), isComing: false,
+    };
     all.add(one);
     go();
   });
@@ -63,7 +72,7 @@ export function attempt(path, isRepeatable, send, isSent = true) {
 /**
  * Fetch what a person has asked for by a click or a key; nothing is lost if no answer comes.
  * @template T
- * @param {() => Promise<T>} load
+ * @param {(begins: () => void) => Promise<T>} load see `attempt`
  * @returns {Promise<T>}
  */
 export const waitedFor = (load) => attempt('looked for', false, load, false);
@@ -72,8 +81,8 @@ export const waitedFor = (load) => attempt('looked for', false, load, false);
 const ageOf = (one) => Date.now() - one.sentAt;
 
 /**
- * What has no answer yet, beside its control: that of a path; in a dialog (`of` is ''), or where nothing else shows it
- * (without `of`), all.
+ * What has no answer yet, beside its control: that of a path; in a dialog (`of` is ''), what was begun there; and
+ * without `of` all that nothing else shows.
  * @param {{ of?: string }} props
  */
 export function Outstanding({ of }) {
@@ -90,10 +99,13 @@ export function Outstanding({ of }) {
     };
   }, [of]);
   /** @param {Attempt} one */
-  const isHere = (one) => (of ? one.path === of : !claims.get(one.path) && (of === '' || !claims.get('')));
+  const isHere = (one) => {
+    if (of || claims.has(one.path)) return one.path === of;
+    return (one.isInDialog && claims.has('')) === (of === '');
+  };
   const late = [...all].filter((one) => isHere(one) && ageOf(one) >= SHOWN_MS);
   if (!late.length) return null;
-  const unheard = late.filter((one) => ageOf(one) >= LONG_MS);
+  const unheard = late.filter((one) => !one.isComing && ageOf(one) >= LONG_MS);
   const again = unheard.filter((one) => one.again);
   return html`<div class="outstanding" role="status">
     ${unheard.length ? html`<span>No answer yet.</span>` : html`<span class="quiet">${late.some((one) => one.isSent) ? 'Sending…' : 'Loading…'}</span>`}

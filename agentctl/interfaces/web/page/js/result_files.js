@@ -45,7 +45,8 @@ export function ResultFile({ task, instance, file }) {
   const download = async () => {
     setLoading(true);
     try {
-      const { blob, state } = await waitedFor(() => getBlob(workerPath(task, instance, 'file'), { path }));
+      const where = workerPath(task, instance, 'file');
+      const { blob, state } = await waitedFor((begins) => getBlob(where, { path }, begins));
       keep(blob, name);
       if (STATES[state]) say(`${plain(name)}: ${STATES[state]}`);
     } catch (refusal) {
