@@ -63,6 +63,17 @@ def test_the_result_of_a_command_is_the_end_of_its_output_as_a_terminal_shows_it
     expect(output(page)).to_contain_text("100 %")
 
 
+def test_an_output_of_which_a_terminal_shows_nothing_says_so(task: Task, visit: Visit) -> None:
+    spawn(["sh", "-c", r"printf 'token-elm in work\r\033[K'"], "--wait", name="prints")
+    page = visit.open("/tasks/t1/workers/prints/result")
+    result = page.locator(".result")
+    expect(result).to_contain_text("A terminal shows nothing of it.")
+    expect(result).not_to_contain_text("token-elm")
+    result.get_by_role("link", name="Output").click()
+    page.get_by_role("button", name="Raw").click()
+    expect(output(page)).to_contain_text("token-elm in work")
+
+
 def test_a_progress_bar_is_one_line_while_it_grows(task: Task, visit: Visit, tmp_path: Path) -> None:
     go = tmp_path / "go"
     waits = f"while [ ! -e {go} ]; do sleep 0.1; done"

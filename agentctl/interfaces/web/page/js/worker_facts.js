@@ -10,6 +10,7 @@ import { distinct, oneLine, plain, plainLines } from './safe_text.js';
 import { ShownRows } from './shown_rows.js';
 import { about, isLive } from './store.js';
 import { isTelling, labelOf, valueWords } from './text/fact_words.js';
+import { textOf } from './text/spans.js';
 import { LastLines, outputHref } from './why_view.js';
 import { bytes, clock, endWords, signOf, table } from './words.js';
 
@@ -63,7 +64,9 @@ function EndOfOutput({ task, instance, size, news }) {
   /** @returns {Promise<Sent.LogPage>} */
   const load = () => get(workerPath(task, instance, 'logs'), query);
   const { data, error, isLoading } = useFetched(load, [task, instance], 0, [news]);
-  return data ? html`<${ShownRows} rows=${data.rows} />` : html`<${NotYet} error=${error} isLoading=${isLoading} />`;
+  if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
+  if (data.rows.some((row) => textOf(row).trim())) return html`<${ShownRows} rows=${data.rows} />`;
+  return html`<p class="quiet">A terminal shows nothing of it. <a href=${outputHref(task, instance, 'stdout')}>Output</a></p>`;
 }
 
 /**
