@@ -1,6 +1,7 @@
 // At stake: the page says what is to be done next in its own words, and leads there.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { placeOf } from '../../../agentctl/interfaces/web/page/js/places.js';
 import { STEPS, stepsInWords } from '../../../agentctl/interfaces/web/page/js/text/next_steps.js';
 
 const asked = (step, of = '', task = '') => ({ hint: 'GET /x', steps: [{ step, of, task, words: 'GET /x' }] });
@@ -40,4 +41,29 @@ test('all steps are said, each that has a place leads there once, and another ta
       { href: '/tasks/other/workers/a', text: 'Let it go on there: a' }, { href: '/tree', text: 'All tasks' },
     ],
   });
+});
+
+test('each link leads to a view', () => {
+  for (const step of Object.keys(STEPS)) {
+    for (const { href } of stepsInWords(asked(step, 'x'), '/tasks/t').links) {
+      assert.notEqual(placeOf(`http://x${href}`).view, 'nowhere', `${step}: ${href}`);
+    }
+  }
+});
+
+test('of two steps at one place both are said', () => {
+  const steps = ['send', 'cancel', 'send'].map((step) => ({ step, of: 'a', task: 't', words: 'POST …' }));
+  assert.deepEqual(stepsInWords({ hint: 'POST /x', steps }), {
+    text: 'Stop it there: a', links: [{ href: '/tasks/t/workers/a', text: 'Write to a' }],
+  });
+});
+
+test('several steps are sentences, or parts of one', () => {
+  const said = (...names) => stepsInWords({
+    hint: 'x', steps: names.map((step) => ({ step: STEPS[step] ? step : '', of: 'x', task: '', words: step })),
+  }).text;
+  assert.equal(said('spawn', 'another name'), 'n starts one. Choose another name.');
+  const vouched = 'take it out; or read it, and vouch for it in a terminal: agentctl trust x';
+  assert.equal(said('take it out', 'vouch'), vouched);
+  assert.equal(said('queue waits for one', 'new'), 'queue waits for one. Make a task.');
 });

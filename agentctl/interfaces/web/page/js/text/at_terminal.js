@@ -8,6 +8,6 @@ export const trusts = (of) => `Look at it, then trust it in a terminal: agentctl
 /** @param {string} of */
 export const takesOver = (of) => `If everything in it is yours, take it over in a terminal: agentctl trust ${of}`;
 /** @param {string} of */
-export const vouchesFor = (of) => `Or read it, and vouch for it in a terminal: agentctl trust ${of}`;
+export const vouchesFor = (of) => `or read it, and vouch for it in a terminal: agentctl trust ${of}`;
 /** Whose variables a queue gets that has lost its own. */
 export const VARIABLES_OF = 'agentctl serve';

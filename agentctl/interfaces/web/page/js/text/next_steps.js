@@ -55,7 +55,7 @@ export const STEPS = {
   vouch: (_task, of) => ({ text: vouchesFor(of) }),
   'ask a person': () => ({ link: { href: '/', text: 'What is open' } }),
   deny: () => ({ link: { href: '/', text: 'What is open' } }),
-  logs: at('logs', 'The output of'),
+  logs: at('output', 'The output of'),
   events: (task) => ({ link: task ? { href: hrefOf('tasks', task, 'events'), text: `The events of ${task}` } : TREE }),
   usage: (task) => ({ link: task ? { href: hrefOf('tasks', task, 'usage'), text: `What ${task} has used` } : TREE }),
   worktrees: (task) => ({ link: task ? { href: hrefOf('tasks', task), text: `The workers of ${task}` } : EVERYTHING }),
@@ -83,7 +83,8 @@ export const STEPS = {
  * The next steps of a problem: what the page has for those that it knows, and the words of the others.
  * @param {{ hint?: string | null, steps?: Step[] }} problem
  * @param {string} path what was asked for, below /api/v1
- * @returns {{ text: string, links: Link[] }} a link for each step that has a place on the page
+ * @returns {{ text: string, links: Link[] }} a link for each place on the page that a step has; where it is that of
+ *   several steps, the text has the words of the others
  */
 export function stepsInWords({ hint, steps }, path = '') {
   if (!steps) return { text: hint ?? '', links: [] };
@@ -92,9 +93,23 @@ export function stepsInWords({ hint, steps }, path = '') {
   const found = steps.map((one) => (
     one.step ? STEPS[one.step]?.(one.task || here, one.of) ?? {} : { text: one.words }
   ));
-  const text = found.map((one) => one.text).filter(Boolean).join('; ');
+  /** @type {Set<string>} */
+  const texts = new Set();
   /** @type {Map<string, Link>} */
-  const links = new Map(); // Two steps may lead to the same place.
-  for (const { link } of found) if (link && !links.has(link.href)) links.set(link.href, link);
-  return { text, links: [...links.values()] };
+  const links = new Map();
+  for (const { text, link } of found) {
+    const there = link && links.get(link.href); // Two steps may lead to the same place.
+    if (link && !there) links.set(link.href, link);
+    if (there && there.text !== link.text) texts.add(link.text);
+    if (text) texts.add(text);
+  }
+  return { text: joined([...texts]), links: [...links.values()] };
+}
+
+/**
+ * Texts one behind the other: what begins with a capital is a sentence of its own.
+ * @param {string[]} texts
+ */
+function joined([first = '', ...more]) {
+  return more.reduce((said, text) => `${said}${said.endsWith('.') ? '' : /^[A-Z]/.test(text) ? '.' : ';'} ${text}`, first);
 }
