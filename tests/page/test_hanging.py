@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.page.seen import group, insist, pressed, question, row, said
+from tests.agent_steps import agent, ends, plays
+from tests.page.seen import group, insist, pressed, question, row, said, tree_item, unfold
 from tests.page.site import Site
 from tests.page.test_restart import ASKS
 from tests.page.test_result_files import told
@@ -226,6 +227,23 @@ def test_an_output_that_could_not_be_fetched_is_there_once_the_network_is(task: 
     expect(page.get_by_role("region", name="stdout of asks")).to_be_attached()
     expect(main.get_by_role("alert")).to_have_count(0)
     run("cancel", "asks")
+
+
+def test_a_line_of_the_tree_that_could_not_be_fetched_is_there_once_the_network_is(
+    task: Task, visit: Visit, tmp_path: Path
+) -> None:
+    call = {"type": "tool_use", "id": "b3", "name": "Bash", "input": {"command": "npm test"}}
+    says = f'say(type="assistant", message={{"id": "m", "role": "assistant", "content": [{call}]}})'
+    agent(plays(tmp_path, f"{says}\nme.answer('Done.')\n"), name="a")
+    ends("a")
+    page = visit.open()
+    page.route("**/workers/a/tree", refused)
+    page.get_by_role("link", name="Tree").click()
+    unfold(page, "t1")
+    with page.expect_event("requestfailed"):
+        unfold(page, "a")
+    page.unroute("**/workers/a/tree")
+    expect(tree_item(page, "Bash npm test")).to_be_visible()
 
 
 def test_who_is_not_there_is_told_once_the_network_is(task: Task, visit: Visit) -> None:

@@ -78,7 +78,7 @@ function useItems(keys) {
         const shown = (found.items ?? []).filter((item) => item.id != null && item.depth !== 0);
         items.set(key, { items: shown, at: Date.now(), status });
       } catch (error) {
-        items.set(key, { ...known, error, at: Date.now(), status });
+        items.set(key, { ...known, error, at: Date.now(), status: error.status ? status : undefined });
       }
       loads -= 1;
       if (isOver) return;
