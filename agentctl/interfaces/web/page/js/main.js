@@ -3,7 +3,7 @@ import { get } from './api.js';
 import { startTelling } from './browser_notices.js';
 import { html, render } from './dom.js';
 import { App } from './shell.js';
-import { about, changed, connection, takeEvent, takeFleet, takeReset } from './store.js';
+import { about, applyFleet, changed, connection, takeEvent, takeFleet, takeReset } from './store.js';
 import { openStream } from './stream.js';
 import { applyTheme } from './theme.js';
 
@@ -18,6 +18,7 @@ openStream({
   onReset: takeReset,
   onState: (state, heardAt) => {
     const isNews = connection.state !== state;
+    if (isNews && state === 'open') applyFleet();
     Object.assign(connection, { state, heardAt });
     if (isNews) changed('connection');
   },

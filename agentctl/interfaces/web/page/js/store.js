@@ -128,11 +128,11 @@ export function takeFleet(message) {
   if (message.whole) waiting.length = 0;
   waiting.push(message);
   if (waiting.length === 1) {
-    if (document.hidden) setTimeout(apply, 100);
-    else requestAnimationFrame(apply);
+    if (document.hidden) setTimeout(applyFleet, 100);
+    else requestAnimationFrame(applyFleet);
   }
 }
-document.addEventListener('visibilitychange', () => setTimeout(apply, 0));
+document.addEventListener('visibilitychange', () => setTimeout(applyFleet, 0));
 
 /**
  * @template T
@@ -141,7 +141,8 @@ document.addEventListener('visibilitychange', () => setTimeout(apply, 0));
  */
 const present = (entries = {}) => new Map(Object.entries(entries).flatMap(([key, one]) => (one ? [[key, one]] : [])));
 
-function apply() {
+/** Apply what has come: before the page says that it is live, too, since nothing is known until then. */
+export function applyFleet() {
   if (!waiting.length) return;
   const before = openQuestions();
   /** @type {Map<string, Sent.Worker | null>} */
