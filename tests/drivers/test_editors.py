@@ -115,7 +115,7 @@ def test_a_new_session_offers_its_choices_and_starts_nothing(root: Path, tmp_pat
         ("--agent", "nope", "nope", "known: "),
         ("--driver", "nope", "there is no driver 'nope'", "known: claude"),
         ("--permissions", "sometimes", "must be allow, deny, ask", None),
-        ("--permissions", "[{]", "is not JSON", "rules look like"),
+        ("--permissions", "[{]", "are not JSON", "rules look like"),
         ("--task", "nosuch", "no task 'nosuch'", "known: "),
     ],
 )
