@@ -564,6 +564,7 @@ def test_what_is_pressed_keeps_the_focus_as_its_words_change(task: Task, visit: 
     main = page.get_by_role("main")
     main.get_by_role("button", name="Pause").focus()
     page.keyboard.press("Enter")
-    expect(main.get_by_role("button", name="Continue")).to_be_focused()
+    # The first is that of the head: Why has one, too, as soon as it has been fetched.
+    expect(main.get_by_role("button", name="Continue").first).to_be_focused()
     page.keyboard.press("Enter")
-    expect(main.get_by_role("button", name="Pause")).to_be_focused()
+    expect(main.get_by_role("button", name="Pause").first).to_be_focused()
