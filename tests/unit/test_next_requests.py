@@ -44,6 +44,6 @@ def test_a_problem_has_all_of_its_steps_and_loses_none() -> None:
     )
     told = json.loads(bytes(problem_response(error).body))
     send = "POST /api/v1/tasks/t/workers/a1/send does it"
-    assert told["hint"] == f"look at it; {send}; in a terminal: or agentctl doctor"
+    assert told["hint"] == f"look at it; {send}; or in a terminal: agentctl doctor"
     assert told["next"] == {"step": "send", "of": "a1", "task": "t", "words": send}
     assert [one["words"] for one in told["steps"]] == told["hint"].split("; ")

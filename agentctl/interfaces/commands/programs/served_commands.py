@@ -286,8 +286,11 @@ def _schema(parameter: Parameter, where: str, *, waits: bool) -> dict[str, Any]:
 
 
 def _told_of_items(parameter: Parameter) -> dict[str, Any]:
-    """Return what the description says of the texts in a list that is needed: they are more than blanks."""
-    return {"pattern": r"\S"} if parameter.kind == TEXTS and parameter.is_required else {}
+    """Return what the description says of the texts in a list that is needed: they are more than blanks.
+
+    What a blank is differs between the dialects of patterns; Python takes the separators U+001C to U+001F for some.
+    """
+    return {"pattern": r"[^\s\x1c-\x1f\x85]"} if parameter.kind == TEXTS and parameter.is_required else {}
 
 
 #: Larger numbers, longer texts and lists than these are refused before a command sees them.
