@@ -285,6 +285,7 @@ def test_completion_offers_what_an_option_takes(root: Path, line: str, offered: 
     assert not root.exists()
 
 
+@pytest.mark.slow
 def test_completion_offers_who_asks_and_what_may_be_answered(root: Path) -> None:
     task = new_task()
     spawn(worker("asks", "--option", "api=Backend", "--option", "web=Frontend", "Which?"), name="a")

@@ -55,7 +55,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 #: Of so many odd documents each is tried in every run.
-_MOST = 250
+_MOST = 200
 
 
 def variants(value: Any) -> Iterator[Any]:
