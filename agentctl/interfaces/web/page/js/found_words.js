@@ -1,6 +1,6 @@
 // Marks what a search has found in the view that it leads to. The browser marks it (`CSS.highlights`): what strangers
 // have written is drawn as ever, and nothing of it is taken apart. A browser that cannot has the row that is meant.
-import { onMove, useEffect } from './dom.js';
+import { onMove, useLayoutEffect } from './dom.js';
 import { reveal, revealText } from './scrolling.js';
 import { placesIn } from './text/found_places.js';
 
@@ -59,7 +59,8 @@ function rangesIn(element, wanted) {
  * @param {string} key another view
  */
 export function useFoundWords(box, wanted, key) {
-  useEffect(() => {
+  // Over with the view, not a frame later: by then what the next view draws would be marked and brought into sight.
+  useLayoutEffect(() => {
     const part = box.current;
     if (!part || !wanted.length) return undefined;
     let frame = 0;
