@@ -78,6 +78,18 @@ def test_nothing_but_the_screen_loads_its_library(root: Path) -> None:
         assert "textual" not in loaded_by(*args), args
 
 
+def test_the_screen_loads_with_a_key_what_only_that_key_shows_or_does() -> None:
+    """Its list is drawn before anybody can press one."""
+    argv = [sys.executable, "-c", "import sys, agentctl.interfaces.screen.app; print(*sys.modules)"]
+    loaded = set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split())
+    assert "agentctl.interfaces.screen.fleet.fleet_list" in loaded
+    late = (
+        "agentctl.interfaces.screen.worker.", "agentctl.interfaces.screen.texts.", "agentctl.operations.delegate.",
+        "agentctl.domain.text.terminal_output", "agentctl.interfaces.words.looks.markdown_lines", "secrets",
+    )  # fmt: skip
+    assert sorted(name for name in loaded if name.startswith(late)) == []
+
+
 @pytest.mark.slow
 def test_nothing_but_the_server_loads_its_libraries(root: Path) -> None:
     new_task()

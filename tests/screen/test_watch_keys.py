@@ -18,7 +18,7 @@ from textual.widgets import Input
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.worker.need import Need
 from agentctl.errors import Refused, StorageError
-from agentctl.interfaces.screen.acting import commands
+from agentctl.interfaces.screen.acting.commands import OnceOnly
 from agentctl.interfaces.screen.search_screen import SearchScreen
 from agentctl.interfaces.screen.texts.pager import Pager
 from agentctl.interfaces.screen.worker.logs_screen import LogWall
@@ -26,7 +26,9 @@ from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.listing import list_workers
+from agentctl.operations.start import again
 from agentctl.operations.start.again import Retried, retry_workers
+from agentctl.operations.stop import holding, pausing
 from agentctl.operations.stop.pausing import pause_workers
 from tests.advice import follow
 from tests.agent_steps import agent, agent_world
@@ -166,7 +168,7 @@ def test_a_retry_whose_answer_was_lost_is_one_try(root: Path, monkeypatch: pytes
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return done
 
-    monkeypatch.setattr(commands, "retry_workers", loses_the_first)
+    monkeypatch.setattr(again, "retry_workers", loses_the_first)
 
     async def steps(screen: Screen) -> None:
         await screen.go_to("a1")
@@ -194,7 +196,7 @@ def test_a_pause_whose_answer_was_lost_is_not_undone_by_its_key(root: Path, monk
     lost: list[str] = []
 
     def losing(name: str) -> None:
-        done_by = getattr(commands, name)
+        done_by = getattr(pausing, name)
 
         def loses_the_first(*given: Any) -> Any:
             done = done_by(*given)
@@ -203,7 +205,7 @@ def test_a_pause_whose_answer_was_lost_is_not_undone_by_its_key(root: Path, monk
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return done
 
-        monkeypatch.setattr(commands, name, loses_the_first)
+        monkeypatch.setattr(pausing, name, loses_the_first)
 
     for name in ("pause_workers", "unpause_workers"):
         losing(name)
@@ -231,7 +233,7 @@ def test_a_pause_that_was_refused_has_no_meaning_left(root: Path, monkeypatch: p
 
     async def steps(screen: Screen) -> None:
         await screen.go_to("a1")
-        monkeypatch.setattr(commands, "pause_workers", refuses)
+        monkeypatch.setattr(pausing, "pause_workers", refuses)
         await screen.press("p")
         await screen.shows("a1 cannot be paused now")
         run("pause", "a1")
@@ -262,7 +264,7 @@ def test_what_is_asked_of_several_is_what_a_yes_does(root: Path, monkeypatch: py
         await screen.shows("2 marked")
 
     async def steps(screen: Screen) -> None:
-        monkeypatch.setattr(commands, "pause_workers", answers_late)
+        monkeypatch.setattr(pausing, "pause_workers", answers_late)
         await marks_both(screen)
         await screen.press("p", "y")
         await screen.until(lambda: screen.text().count("‖") == 2, "that both are paused")
@@ -287,7 +289,7 @@ def test_what_is_asked_of_several_is_what_a_yes_does(root: Path, monkeypatch: py
 def test_what_may_have_been_done_is_meant_still(
     root: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, is_meant: bool
 ) -> None:
-    task, once = TaskDir(new_task().path), commands.OnceOnly()
+    task, once = TaskDir(new_task().path), OnceOnly()
     spawn(["true"], "--wait", name="a1")
     row: Any = {**list_workers(task)[0][0], "paused": True}
     workers, held = [FleetWorker(task, row, Need.WORKING, (), None, 0)], FleetTask(task, "", "", True, None, None)
@@ -295,8 +297,8 @@ def test_what_may_have_been_done_is_meant_still(
     def fails(*_: Any) -> Any:
         raise error
 
-    for name in ("pause_workers", "let_task_go"):
-        monkeypatch.setattr(commands, name, fails)
+    monkeypatch.setattr(pausing, "pause_workers", fails)
+    monkeypatch.setattr(holding, "let_task_go", fails)
     with pytest.raises(type(error)):
         once.turn_pauses(workers, pauses=True)
     with pytest.raises(type(error)):
@@ -307,7 +309,7 @@ def test_what_may_have_been_done_is_meant_still(
 def test_what_a_key_has_meant_is_not_what_it_means_for_another_worker_of_the_name(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task, once = TaskDir(new_task().path), commands.OnceOnly()
+    task, once = TaskDir(new_task().path), OnceOnly()
 
     def started() -> list[FleetWorker]:
         spawn(worker("sleeps", 600), name="a1")
@@ -318,7 +320,7 @@ def test_what_a_key_has_meant_is_not_what_it_means_for_another_worker_of_the_nam
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     first = started()
-    monkeypatch.setattr(commands, "pause_workers", fails)
+    monkeypatch.setattr(pausing, "pause_workers", fails)
     with pytest.raises(OSError, match="No space left"):
         once.turn_pauses(first, pauses=True)
     assert once.pauses(first)
@@ -332,7 +334,7 @@ def test_works_whose_newest_tries_have_another_order_are_tried_again_once(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Marked workers come in the order of their names; the first try of `build-1` comes before that of `build`."""
-    task, once = TaskDir(new_task().path), commands.OnceOnly()
+    task, once = TaskDir(new_task().path), OnceOnly()
     for name in ("build", "build-1"):
         spawn(worker("exits", 3), "--wait", name=name, check=False)
     told: list[Retried] = []
@@ -347,7 +349,7 @@ def test_works_whose_newest_tries_have_another_order_are_tried_again_once(
         rows = {row["agentInstance"]: row for row in list_workers(task)[0]}
         return [FleetWorker(task, rows[name], Need.FAILED, (), None, 0) for name in sorted(names)]
 
-    monkeypatch.setattr(commands, "retry_workers", loses_the_first)
+    monkeypatch.setattr(again, "retry_workers", loses_the_first)
     with pytest.raises(OSError, match="No space left"):
         once.start_again(marked("build", "build-1"))
     before = set(statuses())
@@ -359,7 +361,7 @@ def test_works_whose_newest_tries_have_another_order_are_tried_again_once(
 
 def test_what_was_tried_again_is_said_of_those_of_which_it_is_true(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error behind the first of two tasks: the second one is tried again only now."""
-    first, once = TaskDir(new_task().path), commands.OnceOnly()
+    first, once = TaskDir(new_task().path), OnceOnly()
     run("new", "Another", "--id", "t2")
     tasks = first, first.root.task("t2")
     for task in tasks:
@@ -378,7 +380,7 @@ def test_what_was_tried_again_is_said_of_those_of_which_it_is_true(root: Path, m
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return retry_workers(task, names, **how)
 
-    monkeypatch.setattr(commands, "retry_workers", fails_at_the_second)
+    monkeypatch.setattr(again, "retry_workers", fails_at_the_second)
     with pytest.raises(OSError, match="No space left"):
         once.start_again(workers)
     assert once.start_again(workers) == "2 works are tried again, and 2 were before"
@@ -406,7 +408,7 @@ def test_a_retry_that_is_pressed_again_before_it_is_done_is_one_try(
         task.ended("a1-2")
         return retry_workers(*given, key=key, **how)
 
-    monkeypatch.setattr(commands, "retry_workers", answers_late)
+    monkeypatch.setattr(again, "retry_workers", answers_late)
 
     async def steps(screen: Screen) -> None:
         await screen.go_to("a1")

@@ -1,7 +1,7 @@
 """The screen as a whole: which parts it has, which key does what, and what happens as things change.
 
 It is a face over operations and files, and has no state of its own but which ends were looked at. Killing it changes
-nothing.
+nothing. What only a key shows is imported with that key: the list is there so much earlier.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import events
@@ -32,7 +32,7 @@ from agentctl.errors import AgentctlError, Next
 from agentctl.interfaces.screen.acting import commands
 from agentctl.interfaces.screen.acting.peek import Peek
 from agentctl.interfaces.screen.acting.prompts import WritingLine, YesOrNo
-from agentctl.interfaces.screen.acting.worker_keys import WORKER_BINDINGS, SaidLine, WorkerKeys
+from agentctl.interfaces.screen.acting.worker_keys import WORKER_BINDINGS, SaidLine, WorkerKeys, WorkerKeysScreen
 from agentctl.interfaces.screen.fleet.drawing import counted_words
 from agentctl.interfaces.screen.fleet.filtering import filter_of, scope_of
 from agentctl.interfaces.screen.fleet.fleet_list import FleetList
@@ -41,17 +41,15 @@ from agentctl.interfaces.screen.help import Help
 from agentctl.interfaces.screen.keys_footer import KeysFooter
 from agentctl.interfaces.screen.own_terminal import OwnTerminal
 from agentctl.interfaces.screen.screen_bell import LOOKS_S, Gaze, ScreenBell
-from agentctl.interfaces.screen.search_screen import SearchScreen, query_of
 from agentctl.interfaces.screen.start.dispatch_line import DispatchLine
-from agentctl.interfaces.screen.texts.pager import Pager
-from agentctl.interfaces.screen.worker.logs_screen import MOST_PAGERS, LogsScreen
-from agentctl.interfaces.screen.worker.tab_row import Tab
-from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.further_runs import FurtherRuns
 from agentctl.operations.where.locating import make_root
+
+if TYPE_CHECKING:
+    from agentctl.interfaces.screen.worker.tab_row import Tab
 
 #: Saves the terminal's title, sets one, and puts the saved one back (xterm's control sequences).
 _SAVE_TITLE, _SET_TITLE, _PUT_TITLE_BACK = "\x1b[22;0t", "\x1b]0;{}\x07", "\x1b[23;0t"
@@ -220,14 +218,14 @@ class WatchApp(WorkerKeys, App[int]):
     def _is_in_vain(self, event: events.Key) -> bool:
         """Return whether a key does nothing, and say why; so do those that are typed at once behind one."""
         screen = self.screen
-        if not isinstance(screen, ListScreen | WorkerScreen) or isinstance(self.focused, Input | YesOrNo):
+        if not isinstance(screen, ListScreen | WorkerKeysScreen) or isinstance(self.focused, Input | YesOrNo):
             return False
-        if isinstance(screen, WorkerScreen) and not screen.is_drawn:
+        if isinstance(screen, WorkerKeysScreen) and not screen.is_drawn:
             return False
         if not event.is_printable:
             self._deaf_until = 0.0
             return False
-        keys: WorkerKeys = screen if isinstance(screen, WorkerScreen) else self
+        keys: WorkerKeys = screen if isinstance(screen, WorkerKeysScreen) else self
         if event.time < self._deaf_until:
             keys.ignored(self._deaf_because)
             return True
@@ -242,7 +240,7 @@ class WatchApp(WorkerKeys, App[int]):
     def _note_gaze(self) -> None:
         """Say at which worker the person looks, if they do: of that they need not be told."""
         above, worker = self.screen, self.fleet_list.worker
-        if isinstance(above, WorkerScreen):
+        if isinstance(above, WorkerKeysScreen):
             worker = above.acted_on()
         elif above is not self.screen_stack[0] or not self.peek.display:
             worker = None
@@ -256,7 +254,7 @@ class WatchApp(WorkerKeys, App[int]):
         was = self.peek.question_key
         self._trouble = ""
         self.fleet_list.show(glance)
-        above = [screen for screen in self.screen_stack if isinstance(screen, WorkerScreen)]
+        above = [screen for screen in self.screen_stack if isinstance(screen, WorkerKeysScreen)]
         for screen in above:
             screen.take(glance)
         if not above:
@@ -439,10 +437,14 @@ class WatchApp(WorkerKeys, App[int]):
 
     def open_worker(self, worker: FleetWorker, tab: Tab | None = None) -> None:
         """Show everything about a worker, a certain tab first."""
+        from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
+
         self.push_screen(WorkerScreen(self, worker, tab))
 
     def action_why(self) -> None:
         """Show why a worker is in its state."""
+        from agentctl.interfaces.screen.worker.tab_row import Tab
+
         if self.fleet_list.worker is not None:
             self.open_worker(self.fleet_list.worker, Tab.WHY)
 
@@ -466,10 +468,12 @@ class WatchApp(WorkerKeys, App[int]):
 
     def action_search(self) -> None:
         """Write what is to be found in the titles, prompts and transcripts of all tasks."""
-        self.write("search all tasks", self._search, check=query_of)
+        from agentctl.interfaces.screen.search_screen import SearchScreen, query_of
 
-    def _search(self, text: str) -> None:
-        self.push_screen(SearchScreen(self.root, text, query_of(text), self._open_found))
+        def search(text: str) -> None:
+            self.push_screen(SearchScreen(self.root, text, query_of(text), self._open_found))
+
+        self.write("search all tasks", search, check=query_of)
 
     def _open_found(self, worker: WorkerId) -> str | None:
         found = self.last_glance().workers.get(worker)
@@ -480,6 +484,8 @@ class WatchApp(WorkerKeys, App[int]):
 
     def action_logs(self) -> None:
         """Show the logs of the marked workers, or of the one under the cursor."""
+        from agentctl.interfaces.screen.worker.logs_screen import MOST_PAGERS, LogsScreen
+
         chosen = self.chosen()
         if len(chosen) > MOST_PAGERS:
             self.say(f"{len(chosen)} workers are marked: the logs of the first {MOST_PAGERS} are shown")
@@ -555,6 +561,11 @@ class WatchApp(WorkerKeys, App[int]):
 
     def action_help(self) -> None:
         """Show all keys of what is on the screen."""
+        from agentctl.interfaces.screen.search_screen import SearchScreen
+        from agentctl.interfaces.screen.texts.pager import Pager
+        from agentctl.interfaces.screen.worker.logs_screen import LogsScreen
+        from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
+
         of_texts = ("Texts", Pager.BINDINGS)
         parts = {
             WorkerScreen: [("One worker", WorkerScreen.BINDINGS), of_texts],

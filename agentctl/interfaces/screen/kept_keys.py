@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import threading
 from collections.abc import Iterator
 
@@ -67,7 +67,7 @@ class KeptKeys:
 
     def _begun(self, what: tuple[str, ...], *, joins: bool) -> str:
         with self._lock:
-            key = self._kept.pop(what, None) or f"screen-{secrets.token_hex(16)}"
+            key = self._kept.pop(what, None) or f"screen-{os.urandom(16).hex()}"
             if joins:
                 key, many = self._under_way.get(what, (key, 0))
                 self._under_way[what] = key, many + 1

@@ -1,9 +1,13 @@
-"""What the keys of the screen do to workers: each carries out one operation, and says in a line what came of it."""
+"""What the keys of the screen do to workers: each carries out one operation, and says in a line what came of it.
+
+An operation is imported where it is carried out: the list is drawn before a person can press a key.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.question import Question
@@ -11,16 +15,11 @@ from agentctl.domain.text.plaintext import plain
 from agentctl.encoding import as_typed
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.interfaces.screen.kept_keys import KeptKeys
-from agentctl.operations.delegate.telling import tell_worker
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker
-from agentctl.operations.start.again import retry_workers
-from agentctl.operations.start.requests import Spawned
-from agentctl.operations.stop.cancelling import Cancelled, cancel_found
-from agentctl.operations.stop.holding import hold_task, let_task_go
-from agentctl.operations.stop.pausing import pause_workers, unpause_workers
-from agentctl.operations.talk.interacting import answer_open_question
-from agentctl.operations.where.ownership import check_may_be_stopped
 from agentctl.world_errors import missing_part
+
+if TYPE_CHECKING:
+    from agentctl.operations.stop.cancelling import Cancelled
 
 
 def answer(root: Root, worker: FleetWorker, question: Question, text: str, reason: str | None = None) -> str:
@@ -29,6 +28,8 @@ def answer(root: Root, worker: FleetWorker, question: Question, text: str, reaso
     Raises:
         AgentctlError: It was answered before, it has changed, or it does not take this answer.
     """
+    from agentctl.operations.talk.interacting import answer_open_question
+
     done = answer_open_question(
         root, task=worker.task, instance=worker.row["agentInstance"], question_id=question.id,
         answer=as_typed(text), shown=question, reason=reason,
@@ -51,6 +52,9 @@ def by_task(workers: Sequence[FleetWorker]) -> dict[str, list[str]]:
 
 def cancel_all_of(workers: Sequence[FleetWorker]) -> str:
     """Cancel workers with all below them; returns when all of it is proven gone, or its survivors are known."""
+    from agentctl.operations.stop.cancelling import cancel_found
+    from agentctl.operations.where.ownership import check_may_be_stopped
+
     dirs = [worker.task.worker(worker.row["agentInstance"]) for worker in workers]
     for task in {worker.task.path: worker.task for worker in workers}.values():
         check_may_be_stopped(task)
@@ -60,6 +64,7 @@ def cancel_all_of(workers: Sequence[FleetWorker]) -> str:
 def _all_cancelled(done: Sequence[Cancelled], asked: int = 1) -> str:
     """Return what became of workers, the first ones, and of those below them.
 
+    >>> from agentctl.operations.stop.cancelling import Cancelled
     >>> ended = Cancelled(agent_instance="a", cancelled=True, status="cancelled")
     >>> lives = Cancelled(agent_instance="b", cancelled=False, status="running", survivors=[{"pid": 7}])
     >>> _all_cancelled([ended, lives])
@@ -109,6 +114,8 @@ class OnceOnly:
 
     def turn_pauses(self, workers: Sequence[FleetWorker], *, pauses: bool) -> str:
         """Pause workers, or let them continue."""
+        from agentctl.operations.stop.pausing import pause_workers, unpause_workers
+
         change = pause_workers if pauses else unpause_workers
         with self._meaning(_which(workers), pauses):
             done = [one for task, names in _tasks_of(workers) for one in change(task, names)]
@@ -119,6 +126,8 @@ class OnceOnly:
 
     def turn_hold(self, task: FleetTask, *, holds: bool) -> str:
         """Hold the queue of a task, or let it go."""
+        from agentctl.operations.stop.holding import hold_task, let_task_go
+
         with self._meaning(task.task.path, holds):
             done = (hold_task if holds else let_task_go)(task.task)
         return f"the queue of {task.task.id} {'is held: nothing is started' if done['held'] else 'goes on'}"
@@ -146,6 +155,8 @@ class OnceOnly:
         Where an error was told, the newest tries are by now those that were started: the works are the same, and in the
         same order.
         """
+        from agentctl.operations.start.again import retry_workers
+
         workers = sorted(workers, key=_path_of_work)
         with self._keys.once("retry", *map(_path_of_work, workers), joins=True) as key:
             done = [
@@ -209,6 +220,9 @@ def _work_of(worker: FleetWorker) -> str:
 
 def _message(worker: FleetWorker, text: str, key: str) -> str:
     """Send a message to a worker; an ended agent is continued with it, and an idle one gets it as its next turn."""
+    from agentctl.operations.delegate.telling import tell_worker
+    from agentctl.operations.start.requests import Spawned
+
     name = worker.row["agentInstance"]
     done = tell_worker(worker.task.worker(name), text, key=key)
     if isinstance(done, Spawned):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
+from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -431,6 +432,17 @@ class WorkerKeys(DOMNode):
     def on_yes_or_no_answered(self) -> None:
         """Go back."""
         self.take_focus()
+
+
+class WorkerKeysScreen(WorkerKeys, Screen[None]):
+    """A screen above the list that acts on a worker. The list knows it by this, and imports it where it is opened."""
+
+    #: Whether it shows something: before that, its keys are not yet known.
+    is_drawn: bool
+
+    def take(self, glance: Glance) -> None:
+        """Take up a new glance."""
+        raise NotImplementedError
 
 
 def _names(workers: Sequence[FleetWorker]) -> str:

@@ -14,7 +14,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -24,7 +23,7 @@ from agentctl.interfaces.screen.acting.commands import error_line
 from agentctl.interfaces.screen.acting.outside import file_to_edit, pager_of, show_outside, write_text
 from agentctl.interfaces.screen.acting.peek import Peek, peek_head
 from agentctl.interfaces.screen.acting.prompts import WritingLine, YesOrNo
-from agentctl.interfaces.screen.acting.worker_keys import WORKER_BINDINGS, SaidLine, WorkerKeys
+from agentctl.interfaces.screen.acting.worker_keys import WORKER_BINDINGS, SaidLine, WorkerKeys, WorkerKeysScreen
 from agentctl.interfaces.screen.fleet.drawing import glyph_of, waited_or_worked
 from agentctl.interfaces.screen.help import Help
 from agentctl.interfaces.screen.keys_footer import KeysFooter
@@ -62,7 +61,7 @@ _RENEWED_S = 3.0
 _STYLES = {**Peek.STYLES, "running": "cyan", "queued": "dim", "cancelled": "blue"}
 
 
-class WorkerScreen(WorkerKeys, Screen[None]):
+class WorkerScreen(WorkerKeysScreen):
     """Everything about one worker.
 
     Args:
@@ -107,7 +106,6 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         self._head, self._row, self._body = Static("", id="worker-head"), TabRow(), Container(id="body")
         self.peek, self.writing, self.yes_or_no, self.said = Peek(), WritingLine(), YesOrNo(), SaidLine("")
         self._views: dict[Tab, Widget] = {}
-        #: Whether the first tab is there: before that, its keys are not yet known.
         self.is_drawn = False
         #: Texts that were made for an editor or a pager; they go with the screen.
         self._texts: tempfile.TemporaryDirectory[str] | None = None
