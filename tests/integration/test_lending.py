@@ -13,6 +13,7 @@ import pytest
 from agentctl.adapters.locks import locked
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain.names import WorkerId
+from agentctl.supervision.dispatch import launching
 from agentctl.supervision.dispatch.dispatch import dispatch, dispatch_locked
 from agentctl.supervision.dispatch.slots import guest_place, place_of, survey
 from agentctl.supervision.queue.places import Occupant
@@ -203,3 +204,21 @@ def test_a_guest_on_its_way_is_not_started_by_another_lender_too(root: Path, tmp
     task.ended("leaf")
     open_gates(tmp_path, "gate")
     task.ended("top", "child")
+
+
+def test_a_start_that_fails_leaves_no_name_in_its_place(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is started in another place afterwards would have two, and lend one that is somebody else's."""
+    task = new_task(cap=1)
+    tree = tree_at(str(task.path))
+    taken = survey(tree, 1, 1)
+    spawn(["true"], "--queue", name="next")
+    taken.release()
+    with monkeypatch.context() as patch:
+        patch.setattr(launching, "SHIM_SCRIPT", str(tmp_path / "removed meanwhile"))
+        done = dispatch(tree)
+    assert done.problem == "it could not be started: agentctl is just being replaced, or was removed"
+    assert (done.launches, place_of(tree, WorkerId(tree.id, "next"))) == ([], None)
+    assert [launched.ticket.instance for launched in dispatch(tree).launches] == ["next"]
+    task.ended("next")

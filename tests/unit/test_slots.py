@@ -22,7 +22,7 @@ from agentctl.adapters.treedir import tree_at
 from agentctl.domain.names import WorkerId
 from agentctl.errors import StorageError
 from agentctl.supervision.dispatch import slots
-from agentctl.supervision.dispatch.slots import guest_place, held_places, move_guests, survey
+from agentctl.supervision.dispatch.slots import guest_place, has_slot, held_places, move_guests, survey
 from agentctl.supervision.queue.places import Occupant, Place, names_shim
 from agentctl.supervision.queue.queue_hold import QueueHolds
 
@@ -136,3 +136,23 @@ def test_a_shim_that_is_moved_while_the_places_are_read_is_met(tmp_path: Path) -
         mover.kill()
     assert met.count(False) == 0
     assert not names_shim(FilePath(str(tmp_path)), me._replace(pid=me.pid + 1))
+
+
+def test_a_worker_beyond_the_slots_has_none_by_a_start_that_was_cut_off(tmp_path: Path) -> None:
+    """Its launch would begin beside as many others as the cap allows."""
+    tree = tree_at(str(tmp_path))
+    (tmp_path / "slots").mkdir()
+    ahead = WorkerId("t1", "ahead")
+    cut_off = survey(tree, 1, 1).free[0]
+    cut_off.occupy(Occupant(ahead))
+    cut_off.let_go()
+    found = survey(tree, 0, 0)
+    place = guest_place(tree, "ahead-1", found)
+    assert place is not None
+    place.occupy(Occupant(ahead))
+    assert [name for name, _ in held_places(tree)].count("1") == 1
+    assert not has_slot(tree, ahead)
+    found = survey(tree, 1, 1)
+    move_guests(tree, found, QueueHolds(tree))
+    assert has_slot(tree, ahead)
+    place.let_go()

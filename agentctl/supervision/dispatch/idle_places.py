@@ -33,9 +33,8 @@ def come_back(tree: TreeDir, worker_id: WorkerId) -> bool:
     """Let a worker that no longer lends its place go on in it; False while a guest works in what it has lent."""
     found = survey(tree, 0, 0)
     chains = [_chain(found, place) for place in found.places_of(worker_id)]
-    for chain in chains:
-        if not chain:
-            return False
+    if not all(chains):
+        return False
     for chain in chains:
         if len(chain) > 1:
             _put_behind(tree, chain)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_known
-from agentctl.adapters.locks import try_lock
+from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TreeDir
@@ -155,18 +155,29 @@ def is_still_there(tree: TreeDir, occupant: Occupant) -> bool:
 
 
 def held_places(tree: TreeDir) -> Iterator[tuple[str, Occupant]]:
-    """Yield (name, occupant) of each slot and guest place that names an occupant."""
+    """Yield (name, occupant) of each slot and guest place that names an occupant, even if its start was cut off."""
     for name, occupant in occupants_in(tree.slots):
         if is_slot(name) or name.endswith(GUEST):
             yield name, occupant
 
 
 def place_of(tree: TreeDir, worker_id: WorkerId) -> str | None:
-    """Return the name of the place that a worker has; None if it has none."""
+    """Return the name of a place that names a worker; None if none does. `Survey.places_of` are those that it has."""
     for name, occupant in held_places(tree):
         if occupant.worker_id == worker_id:
             return name
     return None
+
+
+def has_slot(tree: TreeDir, worker_id: WorkerId) -> bool:
+    """Return whether a worker has a slot by now, and not only a place beyond them (`dispatch.ahead_places`).
+
+    A slot may go on naming a worker whose start there was cut off: what counts is decided as for a dispatch.
+    """
+    if not any(is_slot(name) and occupant.worker_id == worker_id for name, occupant in held_places(tree)):
+        return False  # Asked often: without the queue's lock.
+    with locked(tree.queue_lock):
+        return any(map(is_slot, survey(tree, 0, 0).places_of(worker_id)))
 
 
 def guests_of(tree: TreeDir) -> list[str]:

@@ -9,23 +9,25 @@ from __future__ import annotations
 STAND_IN = {
     "agentctl": ("encoding",),
     "agentctl.adapters": ("detached", "document", "origin", "searchpath", "watch", "yamldoc"),
-    "agentctl.adapters.taskyaml": ("notifying", "reader", "running"),
+    "agentctl.adapters.taskyaml": ("notifying", "reader", "roster", "running"),
     "agentctl.domain": ("answers", "question"),
     "agentctl.domain.agent": ("permissions", "telling_argument"),
     "agentctl.domain.markdown": ("inline_marks", "markdown_words", "text_blocks"),
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
-    "agentctl.domain.text": ("containment", "nesting"),
+    "agentctl.domain.text": ("containment", "nesting", "plaintext"),
     "agentctl.domain.tree": ("breaker", "windows"),
-    "agentctl.domain.worker": ("last_output", "removals", "tries"),
+    "agentctl.domain.worker": ("ends", "last_output", "removals", "tries"),
     "agentctl.operations.talk": ("asking", "outbox"),
     "agentctl.operations.where": ("calling", "lineage", "ownership", "task_config"),
     "agentctl.runners": ("loopback", "slurm"),
     "agentctl.supervision.account": ("accounts", "holds", "waiters"),
     "agentctl.supervision.dispatch": (
-        "ahead_places", "dispatch", "eligibility", "handshake", "idle_places", "launching", "standby", "stop_order",
-        "waking",
+        "ahead_places", "dispatch", "eligibility", "handshake", "idle_places", "launching", "slots", "standby",
+        "stop_order", "waking",
     ),
-    "agentctl.supervision.worker": ("failures", "mount_points", "output_at_end"),
+    "agentctl.supervision.life": ("judging", "process_tree"),
+    "agentctl.supervision.queue": ("queue_hold", "tickets"),
+    "agentctl.supervision.worker": ("driver_end", "failures", "mount_points", "output_at_end"),
 }  # fmt: skip
 #: Of a post.
 POST = {

@@ -26,8 +26,6 @@ from agentctl.runners.program import POST, argv_of
 from agentctl.runners.registry import load
 from agentctl.runners.runner import LaunchOrder
 from agentctl.shim.notes import Notes
-from agentctl.supervision.dispatch.slots import place_of
-from agentctl.supervision.queue.places import is_slot
 from agentctl.supervision.worker import cancel_request
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import Decision
@@ -181,11 +179,13 @@ class StandIn:
 
     def _let_go(self) -> None:
         """Let a launch that was submitted ahead begin once its worker has a slot."""
-        if self.state.is_held:
-            place = place_of(tree_of(self.worker.task), self.worker.id)
-            if place is not None and is_slot(place):
-                write_whole(self.launch.inbound.go, b"")
-                self._take(LaunchNews.RELEASED)
+        if not self.state.is_held:
+            return
+        from agentctl.supervision.dispatch.slots import has_slot  # Few are submitted ahead: memory.
+
+        if has_slot(tree_of(self.worker.task), self.worker.id):
+            write_whole(self.launch.inbound.go, b"")
+            self._take(LaunchNews.RELEASED)
 
     def _follow(self) -> None:
         """Bring the files here up to date with those of the node."""
