@@ -109,6 +109,50 @@ def test_works_that_wait_for_each_other_are_tried_again_together(server: Server)
     assert ended(server, task, "second-2")["reason"] == "dependency"
 
 
+def test_a_key_is_for_the_workers_that_are_named_whichever_of_them_are_there(server: Server) -> None:
+    task = new_task(server)
+    for name in ("x", "y", "z"):
+        spawned(server, task, ["sleep", "600"], name=name, cwd="/")
+    agents = server.root / "tasks" / task / "agents"
+
+    def told(*names: str, key: str) -> dict[str, Any]:
+        return {name: one["done"] for name, one in about(server, "send", *names, text="hello", key=key).items()}
+
+    def inboxes() -> dict[str, int]:
+        return {name.name: len(list((name / "inbox").glob("*.json"))) for name in agents.iterdir()}
+
+    assert told("t1/x", "t1/y", key="k") == {"t1/x": True, "t1/y": True}
+    assert told("t1/y", "t1/x", key="k") == {"t1/y": True, "t1/x": True}
+    assert told("t1/y", key="k") == {"t1/y": False}
+    assert told("t1/x", key="k") == {"t1/x": False}
+    refused = about(server, "send", "t1/x", "t1/y", "t1/z", text="hello", key="k")
+    assert [(one["done"], one["conflict"]) for one in refused.values()] == [(False, True)] * 3
+    assert inboxes() == {"x": 1, "y": 1, "z": 0}
+    server.post(f"/tasks/{task}/cancel", {"instances": ["x"]}).done()
+    run("rm", "x", "--task", task, "--root", str(server.root))
+    assert told("t1/x", "t1/y", key="k") == {"t1/x": False, "t1/y": True}
+    assert told("t1/x", "t1/z", key="late") == {"t1/x": False, "t1/z": True}
+    spawned(server, task, ["sleep", "600"], name="x", cwd="/")
+    assert told("t1/x", "t1/z", key="late") == {"t1/x": True, "t1/z": True}
+    assert inboxes() == {"x": 1, "y": 1, "z": 1}
+    server.post(f"/tasks/{task}/cancel", {"all": True}).done()
+
+
+def test_a_further_try_is_one_also_where_another_worker_of_its_request_was_removed(server: Server) -> None:
+    task = new_task(server)
+    for name in ("a", "b"):
+        spawned(server, task, ["false"], name=name, cwd="/")
+        ended(server, task, name)
+    first = about(server, "retry", "t1/a", "t1/b", key="k")
+    assert [one["startedAs"] for one in first.values()] == ["a-2", "b-2"]
+    ended(server, task, "a-2")
+    ended(server, task, "b-2")
+    run("rm", "a", "a-2", "--task", task, "--root", str(server.root))
+    again = about(server, "retry", "t1/a", "t1/b", key="k")
+    assert (again["t1/a"]["done"], again["t1/b"]["startedAs"]) == (False, "b-2")
+    assert {row["agentInstance"] for row in server.get(f"/tasks/{task}/list?all=true").done()} == {"b", "b-2"}
+
+
 def test_a_task_of_somebody_else_can_only_be_stopped(server: Server) -> None:
     own, other = new_task(server, "own"), new_task(server, "other")
     for task in (own, other):

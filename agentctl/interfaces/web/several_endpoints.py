@@ -13,6 +13,7 @@ from typing import Any
 
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import WorkerId
+from agentctl.domain.same_request import digests_of
 from agentctl.errors import AgentctlError, Conflict, Next, Refused, steps_in_words
 from agentctl.interfaces.web.endpoint import BODY, NAME, CheckedRequest, Endpoint, Input, JsonAnswer
 from agentctl.interfaces.web.next_requests import in_task, words_over_http
@@ -79,6 +80,10 @@ class AskedWorkers:
         for one in self.left():
             left.setdefault(one.task_id, []).append(one)
         return [(self._tasks[name], ids) for name, ids in left.items()]
+
+    def named_in(self, task: TaskDir) -> list[str]:
+        """Return the names of all workers of a task in the request, also of those that are not there."""
+        return sorted(one.instance for one in self._ids if one.task_id == task.id)
 
     def folder(self, one: WorkerId) -> WorkerDir:
         """Return the folder of a worker."""
@@ -149,7 +154,11 @@ class SeveralEndpoints:
             self._endpoint("unpause", "Let paused workers continue.", _each_task(partial(_turn, paused=False))),
             self._endpoint("retry", "Start the work of ended workers once more.", _each_task(_retry), _KEY),
             self._endpoint(
-                "send", "Send one message to workers; ended agents are continued with it.", _send, _TEXT, _KEY
+                "send",
+                "Send one message to workers; ended agents are continued with it.",
+                _each_task(_send),
+                _TEXT,
+                _KEY,
             ),
             self._endpoint("seen", "Note that somebody has looked at the ends of workers.", self._look),
         ]
@@ -182,13 +191,13 @@ class SeveralEndpoints:
                 asked.refused(one, nothing_to_look_at(one.instance))
 
 
-def _each_task(act: Callable[[AskedWorkers, TaskDir, list[WorkerId], str | None], None]) -> _Act:
+def _each_task(act: Callable[[AskedWorkers, TaskDir, list[WorkerId], Mapping[str, Any]], None]) -> _Act:
     """Return what acts on the workers of one task after those of the other."""
 
     def act_on_all(asked: AskedWorkers, values: Mapping[str, Any]) -> None:
         for task, ids in asked.tasks():
             with asked.refusing(ids):
-                act(asked, task, ids, values.get("key"))
+                act(asked, task, ids, values)
 
     return act_on_all
 
@@ -215,7 +224,9 @@ def _ended(each: Cancelled) -> dict[str, Any]:
     return {"done": each.cancelled and not each.survivors, "status": each.status, "survivors": each.survivors}
 
 
-def _turn(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], _key: str | None, *, paused: bool) -> None:
+def _turn(
+    asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], _values: Mapping[str, Any], *, paused: bool
+) -> None:  # fmt: skip
     turned = turn_as_far_as_possible(task, [one.instance for one in ids], paused=paused)
     for row in turned.done:
         asked.became(WorkerId(task.id, row["agentInstance"]))
@@ -226,8 +237,11 @@ def _turn(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], _key: str | N
         asked.refused(WorkerId(task.id, instance), error)
 
 
-def _retry(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], key: str | None) -> None:
-    done = retry_workers(task, [one.instance for one in ids], queue=True, as_far_as_possible=True, key=key)
+def _retry(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], values: Mapping[str, Any]) -> None:
+    done = retry_workers(
+        task, [one.instance for one in ids], queue=True, as_far_as_possible=True, key=values.get("key"),
+        among=asked.named_in(task),
+    )  # fmt: skip
     tries = read_task(task)[0].tries
     made = {tries.work_of(one.agent_instance): one for one in done.spawned}
     for one in ids:
@@ -246,14 +260,14 @@ def _started(asked: AskedWorkers, one: WorkerId, made: Spawned) -> None:
     asked.became(one, made.message, *made.warnings, status=made.status, startedAs=made.agent_instance)
 
 
-def _send(asked: AskedWorkers, values: Mapping[str, Any]) -> None:
-    for _, ids in asked.tasks():
-        names = [one.instance for one in ids]
-        keys = each_keyed(values.get("key"), names)
-        for one in ids:
-            with asked.refusing([one]):
-                done = tell_worker(asked.folder(one), values["text"], key=keys[one.instance], among=names)
-                if isinstance(done, Spawned):
-                    _started(asked, one, done)
-                else:
-                    asked.became(one)
+def _send(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], values: Mapping[str, Any]) -> None:
+    names, text = asked.named_in(task), values["text"]
+    keys = each_keyed(task, values.get("key"), names, digests_of("send", {"worker": names, "text": text}))
+    for one in ids:
+        with asked.refusing([one]):
+            among = names if len(names) > 1 else ()
+            done = tell_worker(asked.folder(one), text, key=keys[one.instance], among=among)
+            if isinstance(done, Spawned):
+                _started(asked, one, done)
+            else:
+                asked.became(one)

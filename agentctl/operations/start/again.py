@@ -51,6 +51,7 @@ def retry_workers(
     name: str | None = None,
     as_far_as_possible: bool = False,
     key: str | None = None,
+    among: Sequence[str] = (),
 ) -> Retried:
     """Start the work of ended workers once more, each in its folder.
 
@@ -63,6 +64,7 @@ def retry_workers(
         as_far_as_possible: Leave out those that are refused, and those that were tried again meanwhile, instead of
             starting none.
         key: The same key with the same workers tries each of them again once.
+        among: All that the same request names, where some of them are not there.
 
     Raises:
         Conflict: The key has done something else.
@@ -76,7 +78,9 @@ def retry_workers(
     with locked(task.tries_lock):
         view = read_task(task)[0]  # A worker that was lost gets its end here.
         works = {find_worker(task, one).instance: view.tries.work_of(one) for one in named}
-        keys, said = each_keyed(key, [*works.values()]), digests_of("retry", {"worker": [*works.values()]})
+        asked = sorted({*works.values(), *map(view.tries.work_of, among)})
+        said = digests_of("retry", {"worker": asked})
+        keys = each_keyed(task, key, asked, said)
         known = {one: found for one in works if (found := started_by_key(task, keys[works[one]], said)) is not None}
         chosen = {work: one for one, work in works.items() if one not in known}
         if as_far_as_possible:

@@ -147,7 +147,7 @@ def start_template(task: TaskDir, key: str | None = None) -> list[Spawned]:
         raise Damaged(f"{file} holds no orders of workers", hint=("make the task again", Next("make from template")))
     requests = [request_from(item, str(file)) for item in orders]
     numbers, said = list(map(str, range(1, len(requests) + 1))), digests_of("template", {})
-    keys = each_keyed(key, numbers)
+    keys = each_keyed(task, key, numbers, said)
     requests = [
         item if item.key is not None or key is None else item._replace(key=keys[number], said=said)
         for number, item in zip(numbers, requests, strict=True)

@@ -45,6 +45,8 @@ START, MESSAGE, SUBTASK = "start", "message", "subtask"
 #: Options that say neither what a worker does nor with what, but how it is called and when its turn comes.
 _ASIDE = frozenset({"name", "priority", "key", "reuse"})
 _DEFAULTS = SpawnRequest._field_defaults
+#: In the record of a key that is about several targets: their names. What it has done is what was done to any of them.
+_EACH = "each"
 
 
 class _Done(NamedTuple):
@@ -64,18 +66,37 @@ def work_named(task: TaskDir, name: str) -> str:
     return tries_of(task).work_of(name)
 
 
-def each_keyed(key: str | None, names: Sequence[str]) -> dict[str, str | None]:
+def each_keyed(
+    task: TaskDir, key: str | None, names: Sequence[str], said: Mapping[str, str]
+) -> dict[str, str | None]:  # fmt: skip
     """Return the key of each target of one request: what is done to one of them is done by itself.
 
-    The first one has the key as it was given, so that another request with this key meets it.
+    Of several each has a key by its own name, whichever others are there by now; the key as it was given says what they
+    were asked, so that another request with it meets that.
 
-    >>> each_keyed("k", ["a", "b"])
-    {'a': 'k', 'b': 'k b'}
-    >>> each_keyed("k", ["a", "a"])
-    {'a': 'k'}
+    Args:
+        names: All that the request names, also those that are not there any more.
+        said: The request.
+
+    Raises:
+        Conflict: The key has done something else.
     """
-    different = dict.fromkeys(names)
-    return {name: None if key is None else f"{key} {name}" if at else key for at, name in enumerate(different)}
+    check_key(key)
+    different = sorted({*names})
+    if key is None or len(different) == 1:
+        return dict.fromkeys(different, key)
+    with _keys_locked(task):
+        record = record_of_key(task.keys, key)
+        done = _done(task, key, record)
+        if done is not None:
+            _check_same(key, record, said, done)
+        else:
+            keep_record(task.keys, key, {_EACH: different, "request": said})
+    return {name: _key_of_one(key, name) for name in different}
+
+
+def _key_of_one(key: str, name: str) -> str:
+    return f"{key} {name}"
 
 
 # -- starts ------------------------------------------------------------------------------------------------------------
@@ -304,6 +325,11 @@ def _keys_of(spec: Mapping[str, Any]) -> tuple[str | None, ...]:
 
 def _done(task: TaskDir, key: str, record: Mapping[str, Any]) -> _Done | None:
     """Return what a key has done; None where it is free, also because what it did was thrown away."""
+    for name in record.get(_EACH) or ():
+        own = _key_of_one(key, str(name))
+        done = _done(task, own, record_of_key(task.keys, own))
+        if done is not None:
+            return done
     made = task_of_key(task.root, key, record)
     if made is not None:
         return _Done(SUBTASK, f"made the sub-task {made.id}", made.id)
