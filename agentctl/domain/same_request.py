@@ -32,8 +32,15 @@ def _digest(value: Any) -> str:
     import hashlib  # 6 ms, with OpenSSL: only for keys.
     import json
 
-    text = json.dumps(value, sort_keys=True, default=dict)
+    # One that asks for 60 seconds and one that asks for 60.0 are the same.
+    same = json.loads(json.dumps(value, default=dict), parse_float=_number)
+    text = json.dumps(same, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=_BYTES).hexdigest()
+
+
+def _number(text: str) -> float | int:
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def differing_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -43,6 +50,8 @@ def differing_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[s
     ['argv', 'cwd']
     >>> differing_parts(digests_of("start", {"argv": ["a"]}), digests_of("message", {"text": "a"}))
     ['kind']
+    >>> differing_parts(digests_of("start", {"timeout_seconds": 60}), digests_of("start", {"timeout_seconds": 60.0}))
+    []
     """
     if before.get(KIND) != now.get(KIND):
         return [KIND]

@@ -48,7 +48,7 @@ def _spawn(scope: Scope, given: Arguments, _call: Call) -> Any:
         **start_fields(scope, spec, given),
     )
     request = SpawnRequest(
-        work=work, name=given.get("id"), cwd=given.get("working_dir") or scope.folder,
+        work=work, name=given.get("id"), cwd=given.get("working_dir"), callers_cwd=scope.folder,
         worktree=given.get("worktree", False), label=given.get("description"), by_tool=True, key=given.get("key"),
     )  # fmt: skip
     started = spawn_workers(scope.task, [request], queue=True)[0]

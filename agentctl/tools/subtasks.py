@@ -90,7 +90,7 @@ def _subtask_tool(agent: Agent) -> Tool:
         try:
             request = SubtaskRequest(
                 agent=spec.name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
-                artifacts=given.get("artifactRefs", ()), cwd=scope.folder, by_tool=True,
+                artifacts=given.get("artifactRefs", ()), callers_cwd=scope.folder, by_tool=True,
                 agent_options=start_fields(scope, spec, given), key=given.get("key"),
             )  # fmt: skip
             subtask = begin_subtask(scope.task, request)

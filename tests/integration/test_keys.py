@@ -92,3 +92,33 @@ def test_a_key_counts_within_its_task_alone(root: Path) -> None:
         "reused": False,
     }  # fmt: skip
     run("wait", "a")
+
+
+@pytest.mark.parametrize("gone", ["the folder", *alike("the program", "whom it waited for")])
+def test_a_key_tells_what_it_did_though_what_its_request_named_is_gone(root: Path, tmp_path: Path, gone: str) -> None:
+    """A refusal would say that nothing was done, and whoever believes it starts the work once more."""
+    new_task()
+    folder, program = tmp_path / "folder", tmp_path / "program"
+    folder.mkdir()
+    program.write_text('#!/bin/sh\nrm "$0"\n', encoding="ascii")
+    program.chmod(0o755)
+    spawn(["true"], "--wait", name="dep")
+    options, argv = {
+        "the folder": (["--cwd", str(folder)], ["rmdir", str(folder)]),
+        "the program": ([], [str(program)]),
+        "whom it waited for": (["--after", "dep"], ["true"]),
+    }[gone]
+    spawn(argv, *options, "--queue", "--key", "k", "--wait", name="a")
+    run("rm", "dep")
+    again = spawn(argv, *options, "--queue", "--key", "k", name="a")
+    assert (again.json["agentInstance"], again.json["reused"]) == ("a", True)
+    assert spawn(["false"], *options, "--queue", "--key", "k", check=False).code == 8
+    assert list(statuses()) == ["a"]
+
+
+def test_two_different_workers_of_a_batch_have_no_key_in_common(root: Path) -> None:
+    new_task()
+    rows = [{"argv": ["true"], "key": "k"}, {"argv": ["false"], "key": "k"}]
+    refused = run("spawn", "--batch", "-", stdin="".join(json.dumps(row) + "\n" for row in rows), check=False)
+    assert (refused.code, statuses()) == (2, {})
+    assert "2: the key 'k' is given to another worker of the batch, too" in refused.err

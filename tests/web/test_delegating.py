@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import worker
-from tests.web.support import API, Server, ended, new_task, spawned
+from tests.web.support import API, Server, ended, new_task, serving, spawned
 
 pytestmark = pytest.mark.server
 
@@ -49,6 +49,20 @@ def test_one_task_and_several(server: Server) -> None:
     assert [each["objective"] for each in session] == ["Look", "a", "b"]
     assert [each["status"] for each in session] == ["completed", "completed", "failed"]
     assert server.ask("GET", "/task/session/other").done() == []
+
+
+def test_a_key_holds_where_the_server_is_started_again_in_another_folder(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sends a request says no folder in it."""
+    asked, found = {"objective": "Look", "subagent_type": "echo", "key": "k"}, []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        with serving(root) as server:
+            found.append(server.ask("POST", "/task", asked).done())
+    assert found[0]["task_id"] == found[1]["task_id"]
+    assert [one["status"] for one in found] == ["completed", "completed"]
 
 
 def test_the_time_of_a_task(server: Server) -> None:

@@ -235,9 +235,8 @@ def _with_terms(request: SpawnRequest, terms: Terms, objective: str) -> SpawnReq
     work = request.work
     if work is not None and work.model is None:
         work = work._replace(model=terms.model)
-    cwd = request.cwd or terms.cwd
     return request._replace(
-        work=work, cwd=cwd, delegation=Delegation(terms.session_id, objective), by_tool=terms.by_tool
+        work=work, callers_cwd=terms.cwd, delegation=Delegation(terms.session_id, objective), by_tool=terms.by_tool
     )
 
 

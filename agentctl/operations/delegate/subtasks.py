@@ -74,6 +74,8 @@ class SubtaskRequest(NamedTuple):
     #: Fields of `AgentWork`: driver, model, permissions, max_turns, ...
     agent_options: Mapping[str, Any] = MappingProxyType({})
     cwd: str | None = None
+    #: As `SpawnRequest.callers_cwd`.
+    callers_cwd: str | None = None
     timeout_seconds: float | None = None
     worktree: bool = False
     by_tool: bool = False
@@ -82,7 +84,7 @@ class SubtaskRequest(NamedTuple):
 
     def said(self) -> dict[str, Any]:
         """Return it part by part, as its caller says it; when its turn comes is not what it does."""
-        aside = {"agent_options", "priority", "by_tool", "key"}
+        aside = {"agent_options", "callers_cwd", "priority", "by_tool", "key"}
         return {**self.agent_options, **{name: getattr(self, name) for name in self._fields if name not in aside}}
 
 
@@ -163,7 +165,7 @@ def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None, on_m
         work = AgentWork(prompt=subtask_prompt(request, artifacts), agent=agent, spec=spec, **request.agent_options)
         wanted = SpawnRequest(
             work=work, priority=request.priority, artifacts=artifacts, cwd=request.cwd,
-            timeout_seconds=request.timeout_seconds, worktree=request.worktree,
+            callers_cwd=request.callers_cwd, timeout_seconds=request.timeout_seconds, worktree=request.worktree,
             by_tool=request.by_tool, sole=None if request.key is None else _FIRST,
         )  # fmt: skip
         spawned = spawn_workers(child, [wanted], queue=True)[0]

@@ -58,7 +58,7 @@ class Surroundings:
             keeps: Resolve its links now; otherwise they are followed when the worker starts.
         """
         try:
-            folder = os.path.abspath(request.cwd) if request.cwd else os.getcwd()
+            folder = os.path.abspath(request.cwd or request.callers_cwd or os.getcwd())
             # The folder of an earlier run is resolved already: a link that was put into it since must not count.
             return os.path.realpath(folder) if keeps and not request.continues else folder
         except FileNotFoundError:

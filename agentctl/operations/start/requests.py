@@ -65,6 +65,8 @@ class SpawnRequest(NamedTuple):
     work: AgentWork | None = None
     name: str | None = None
     cwd: str | None = None
+    #: The folder of its caller, which counts where `cwd` is None. No request says it, and it may differ the next time.
+    callers_cwd: str | None = None
     env: Mapping[str, str] = MappingProxyType({})
     timeout_seconds: float | None = None
     grace_seconds: float | None = None
@@ -185,6 +187,16 @@ def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
             for name in request.after:
                 _check_after(task, name, known)
     check_no_cycle({request.name: request.after for request in requests if request.name is not None})
+    _check_keys(requests)
+
+
+def _check_keys(requests: list[SpawnRequest]) -> None:
+    """Refuse two different workers with one key; two that are the same, as of two equal lines, are one."""
+    said: dict[str, Mapping[str, str] | None] = {}
+    for request in requests:
+        if request.key is not None and said.setdefault(request.key, request.said) != request.said:
+            with naming_the_line(request):
+                raise UsageError(f"the key {request.key[:80]!r} is given to another worker of the batch, too")
 
 
 def _check_after(task: TaskDir, name: str, known: set[str]) -> None:
@@ -237,7 +249,8 @@ def _check_work(work: AgentWork) -> None:
 
 def _check_texts(request: SpawnRequest) -> None:
     """Refuse text that the system cannot take: a NUL would end it, and half a surrogate pair cannot be encoded."""
-    texts = {"argv": request.argv, "env": [*request.env, *request.env.values()], "cwd": [request.cwd or ""],
+    cwd = request.cwd or request.callers_cwd or ""
+    texts = {"argv": request.argv, "env": [*request.env, *request.env.values()], "cwd": [cwd],
              "key": [request.key or ""], "prompt": [request.work.prompt if request.work else ""]}  # fmt: skip
     for what, parts in texts.items():
         for part in parts:

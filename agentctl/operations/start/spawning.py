@@ -117,7 +117,34 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool | 
         KeyboardInterrupt: By Ctrl-C; nothing was started.
         StartInterrupted: By Ctrl-C; all were started, and it names them. By two, it says who knows what was.
     """
-    requests = _awaiting_the_newest(task, _as_said(requests))
+    requests = _as_said(requests)
+    known = _started_before(task, requests)
+    left = [request for at, request in enumerate(requests) if at not in known]
+    fresh = iter(_started_now(task, left, queue=queue) if left else ())
+    return [known[at] if at in known else next(fresh) for at in range(len(requests))]
+
+
+def _started_before(task: TaskDir, requests: list[SpawnRequest]) -> dict[int, Spawned]:
+    """Return what keys have started before, by the places of their requests.
+
+    Nothing else of such a request is looked at: its folder, its program or what it waited for may be gone by now.
+    """
+    if all(request.key is None for request in requests):
+        return {}
+    from agentctl.operations.start.request_keys import started_by_key  # Few starts have a key.
+
+    check_own(task)
+    found: dict[int, Spawned] = {}
+    for at, request in enumerate(requests):
+        with naming_the_line(request):
+            started = started_by_key(task, request.key, request.said)
+        if started is not None:
+            found[at] = started
+    return found
+
+
+def _started_now(task: TaskDir, requests: list[SpawnRequest], *, queue: bool | None) -> list[Spawned]:
+    requests = _awaiting_the_newest(task, requests)
     start = _check_start(task, requests, queue=queue)
     unheard = _see_to_notices(start)
     with HeldInterrupt() as interrupt:
