@@ -156,6 +156,31 @@ def test_a_message_whose_answer_was_lost_is_one_message(task: Task, visit: Visit
     assert messages(task, "a") == ["hello", "one", "two", "two"]
 
 
+def test_a_message_whose_answer_was_lost_does_not_continue_the_agent_that_has_ended_with_it(
+    task: Task, tmp_path: Path, visit: Visit
+) -> None:
+    """By then it is another request, though the person has changed nothing."""
+    go = tmp_path / "go"
+    waits = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+    agent(plays(tmp_path, waits + "me.answer('It is done.')\n"), name="a")
+    page = visit.open("/tasks/t1/workers/a")
+    losing(page, "**/send")
+    dialog = written(page, "s", "Send to a", "hello")
+    sends(page, dialog, UNREACHABLE)
+    go.touch()
+    ends("a")
+    page.reload()
+    visit.live()
+    page.keyboard.press("s")
+    dialog = page.get_by_role("dialog", name="Continue a")
+    expect(dialog.get_by_role("textbox")).to_have_value("hello")
+    sends(page, dialog)
+    says(page, "a got it before")
+    assert sorted(statuses()) == ["a"]
+    page.keyboard.press("s")
+    expect(dialog.get_by_role("textbox")).to_have_value("")
+
+
 def test_a_further_run_whose_answer_was_lost_is_one_run(task: Task, visit: Visit) -> None:
     agent("say hello")
     ends()

@@ -87,7 +87,7 @@ export function Tray({ task, instance, worker, comments, placed, edit, remove, c
     setBusy(true);
     setError(null);
     try {
-      await once.run(async (key) => {
+      await once.send(message, async (key) => {
         if (live) await sendText(task, instance, message, key);
         else {
           const name = await resumeWith(task, instance, message, key);

@@ -124,7 +124,8 @@ function Ask({ title, body, field, ok, doing, isDanger, once: name, run, close }
     setBusy(true);
     setError(null);
     try {
-      await once.run((key) => run(text, key));
+      if (field) await once.send(text, (key) => run(text, key));
+      else await once.run((key) => run(text, key));
       setText('');
       close();
     } catch (refusal) {

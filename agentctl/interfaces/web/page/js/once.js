@@ -4,6 +4,7 @@
 import { useRef } from './dom.js';
 import { keep, kept } from './kept.js';
 import { workerHref } from './router.js';
+import { say } from './store.js';
 
 /** @import { Link } from './text/next_steps.js' */
 
@@ -55,8 +56,11 @@ function told(refusal) {
 const ANSWERED = new Set([400, 404, 409, 422, 429]);
 
 /**
- * Carries out what is meant to be done once; `held` keeps its key, to be called once there is a draft.
- * @typedef {{ held: () => void, run: <T>(act: (key: string) => Promise<T>) => Promise<T> }} Once
+ * Carries out what is meant to be done once; `held` keeps its key, to be called once there is a draft. `send` does so
+ * with a text: unchanged behind a lost answer, it was sent, also where it would be another request by now, since the
+ * worker has ended.
+ * @typedef {{ held: () => void, run: <T>(act: (key: string) => Promise<T>) => Promise<T>,
+ *   send: (text: string, act: (key: string) => Promise<unknown>) => Promise<void> }} Once
  * @param {string | undefined} name that of its draft; without one, it does not outlive the dialog
  * @param {boolean} [isFirst] there is no draft yet: another tab may have begun one
  * @returns {Once}
@@ -64,13 +68,19 @@ const ANSWERED = new Set([400, 404, 409, 422, 429]);
 export function useOnce(name, isFirst = false) {
   const key = useRef('');
   const place = name && `key ${name}`;
+  const first = useRef(/** @type {string | null} */ (null));
+  if (place && !isFirst) first.current ??= kept(`sent ${name}`);
   key.current ||= (place && !isFirst && kept(place)) || newKey();
   const held = () => {
     if (place) keep(place, key.current);
   };
   const spend = () => {
-    if (place && kept(place) === key.current) keep(place, null);
+    if (place && kept(place) === key.current) {
+      keep(place, null);
+      keep(`sent ${name}`, null);
+    }
     key.current = newKey();
+    first.current = null;
   };
   const run = async (/** @type {(key: string) => Promise<any>} */ act) => {
     held();
@@ -84,5 +94,18 @@ export function useOnce(name, isFirst = false) {
       throw told(refusal);
     }
   };
-  return { held, run };
+  const send = async (/** @type {string} */ text, /** @type {(key: string) => Promise<unknown>} */ act) => {
+    const isSame = text === first.current;
+    if (first.current === null) {
+      first.current = text;
+      if (place) keep(`sent ${name}`, text);
+    }
+    try {
+      await run(act);
+    } catch (refusal) {
+      if (!isSame || !refusal.done?.agentInstance) throw refusal;
+      say(`${refusal.done.agentInstance} got it before.`, { links: refusal.links });
+    }
+  };
+  return { held, run, send };
 }
