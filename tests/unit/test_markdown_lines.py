@@ -51,6 +51,36 @@ def test_no_word_is_left_out(parts: list[str]) -> None:
         assert drawn.count(word) >= source.count(word)
 
 
+CELLS = st.lists(
+    st.sampled_from([*WORDS, " ", "\\|", "\\\\|", "`alpha \\| beta`", "*beta*", "\u00a0"]), max_size=3
+).map("".join)  # fmt: skip
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["", "|", " | "]), st.lists(CELLS, max_size=4).map("|".join), st.sampled_from(["", "| "]))
+    .map("".join),
+    max_size=4,
+)  # fmt: skip
+
+
+@given(ROWS, st.sampled_from(["", "> ", "- ", "> 1. "]), st.sampled_from(["\n", "\r\n"]))
+@example(["beta | gamma | delta"], "", "\n")
+@example(["| beta | gamma | delta"], "> ", "\n")
+@example(["\u00a0| beta | gamma |"], "", "\n")
+@example(["beta \\| gamma | delta"], "", "\r\n")
+def test_no_word_of_a_table_is_left_out(rows: list[str], before: str, line_break: str) -> None:
+    further = before.replace("- ", "  ").replace("1. ", "   ")
+    head, *rest = "alpha | omega", "---|---", *rows
+    source = line_break.join([before + head, *(further + row for row in rest)])
+    drawn = re.sub(r"\s", "", text_of(source, 500))
+    assert not [word for word in (*WORDS, "omega") if drawn.count(word) < source.count(word)]
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~"])
+@pytest.mark.parametrize("language", ["python", "odd", ""])
+def test_no_word_behind_a_fence_is_left_out(fence: str, language: str) -> None:
+    info = f'{language} title="\x1b[31m alpha"'.strip()
+    assert text_of(f"{fence}{info}\nbeta\n{fence}") == f"    {plain(info)}\n    beta"
+
+
 @pytest.mark.parametrize(
     ("source", "drawn"),
     [
@@ -69,8 +99,14 @@ def test_no_word_is_left_out(parts: list[str]) -> None:
         ("- [x] done\n- [ ] open", "• [x] done\n• [ ] open"),
         ("3. a\n4. b", "3. a\n4. b"),
         ("> quoted\n> twice", "▏ quoted\n▏ twice"),
-        ("```odd-language\nx\n```", "    x"),
+        ('[a](https://d.org/b "in\nwords")', 'a (d.org "in words")'),
+        ('<https://d.org> [https://d.org](https://d.org "b")', 'https://d.org https://d.org ("b")'),
+        ('![a](b.png "c")', '[picture: a] (b.png "c")'),
+        ("```python\nx\n```", "    x"),
+        ("```odd-language\nx\n```", "    odd-language\n    x"),
         ("| a | b |\n|--:|---|\n| 1 | 2 |\n", "a  b\n─  ─\n1  2"),
+        ("a | b\n--|--\n1 | `c \\| d`\n", "a  b\n─  ─────\n1  c | d"),
+        ("> a | b\n> --|--\n> 1 | 2 | 3\n", "▏ a | b\n▏ --|--\n▏ 1 | 2 | 3"),
     ],
 )  # fmt: skip
 def test_what_becomes_of_it(source: str, drawn: str) -> None:

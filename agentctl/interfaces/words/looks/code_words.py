@@ -26,6 +26,11 @@ _LANGUAGES = {
 _LONGEST, _LONGEST_LINE = 6000, 1000
 
 
+def is_coloured(language: str) -> bool:
+    """Return whether code in a language is drawn by what its words are."""
+    return language.lower() in _LANGUAGES
+
+
 def code_lines(code: str, language: str) -> list[tuple[TextSpan, ...]]:
     r"""Return the lines of some code.
 

@@ -1,8 +1,9 @@
 """Markdown as lines of spans, for a width: what it says and no less, and nothing that a terminal would obey.
 
 markdown-it-py reads it, as rich does. What it would leave out is shown as it stands: raw HTML, definitions of links,
-what is nested too deep. A link is its text and its host, and cannot be clicked: whatever it is called, one sees where
-it leads.
+what is nested too deep, a table of which a row has more cells than its head, what is behind the name of a language at a
+fence. A link is its text, its host and its title, and cannot be clicked: whatever it is called, one sees where it
+leads.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from agentctl.interfaces.words.looks.code_words import code_lines
+from agentctl.interfaces.words.looks.code_words import code_lines, is_coloured
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.span_tables import LEFT, Spans, cells_wide, table_lines
 from agentctl.lean import NamedTuple
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
 #: What is behind so many characters, or nested deeper, is shown as its source; so is a table of more columns.
 _LONGEST, _DEEPEST, _MOST_COLUMNS = 50_000, 40, 50
 _HOST = re.compile(r"(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d+)?", re.IGNORECASE)
+_PIPE = re.compile(r"(?<!\\)\|")
 _LOOKS = {"strong": TextLook.STRONG, "em": TextLook.EMPHASIS, "s": TextLook.STRUCK}
 _BAR, _BULLET = "▏ ", "• "
 _CODE_INDENT = "    "
@@ -43,7 +46,7 @@ def markdown_lines(text: str, width: int) -> list[SpanLine]:
         head, rest = text[:cut], text[cut:]
     tokens = _parser().parse(head)
     is_deep = max((token.level for token in tokens), default=0) >= _DEEPEST - 1
-    lines = _source_lines(head) if is_deep else _Layout(head, width).lines(tokens)
+    lines = _source_lines(head) if is_deep else _Layout(width).lines(tokens)
     return [*lines, *(_source_lines(rest) if rest else ())]
 
 
@@ -52,7 +55,31 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # Heavy, and mostly nobody draws Markdown.
 
     made = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
+    made.block.ruler.at("table", _table_with_source, {"alt": ["paragraph", "reference"]})
     return made.enable(["table", "strikethrough"]).disable("reference")
+
+
+def _table_with_source(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """Read a table as the parser does; the content of its first token is its source if its cells are not all of it."""
+    from markdown_it.rules_block import table
+
+    is_table = table(state, begin, end, silent)
+    if is_table and not silent:
+        rows = [state.src[state.bMarks[at] + state.tShift[at] : state.eMarks[at]] for at in range(begin, state.line)]
+        if max(map(_cell_count, rows)) > min(_cell_count(rows[0]), _MOST_COLUMNS):
+            opening = next(token for token in reversed(state.tokens) if token.type == "table_open")
+            opening.content = "\n".join(rows)
+    return is_table
+
+
+def _cell_count(row: str) -> int:
+    r"""Return how many cells the parser finds in a row of a table.
+
+    >>> _cell_count("| a | b |"), _cell_count("a | b"), _cell_count(r"| a \| b | c")
+    (2, 2, 2)
+    """
+    cells = _PIPE.split(row)
+    return len(cells) - (not cells[0]) - (not cells[-1].strip())
 
 
 def _source_lines(text: str) -> list[SpanLine]:
@@ -70,8 +97,8 @@ class _Indent(NamedTuple):
 class _Layout:
     """Lays the tokens of one text out."""
 
-    def __init__(self, text: str, width: int) -> None:
-        self._source, self._width = text.split("\n"), width
+    def __init__(self, width: int) -> None:
+        self._width = width
         self._lines: list[SpanLine] = []
         self._indents: list[_Indent] = []
         #: Of each list that is open: whether its items stand close together, and the number of the next item.
@@ -94,8 +121,7 @@ class _Layout:
                 look = TextLook.HEADING if at and tokens[at - 1].type == "heading_open" else TextLook.TEXT
                 self._block(_inline_lines(token.children or (), look))
             case "fence" | "code_block":
-                language = token.info.split()[:1] if token.type == "fence" else []
-                lines = code_lines(token.content.removesuffix("\n"), "".join(language))
+                lines = _code_block(token.content.removesuffix("\n"), token.info.strip())
                 self._block([(TextSpan(_CODE_INDENT), *line) for line in lines], len(_CODE_INDENT))
             case "hr":
                 self._block([(TextSpan("─" * max(1, min(_LONGEST_RULE, self._room())), TextLook.QUIET),)])
@@ -164,14 +190,17 @@ class _Layout:
                 rows[-1].append(_in_one_line(_inline_lines(tokens[place + 1].children or (), look)))
                 if len(rows) == 1:
                     aligned.append(str(token.attrs.get("style", "")).removeprefix("text-align:") or LEFT)
-        begin, last = tokens[at].map or (0, 0)
-        source = self._source[begin:last]
-        # What is behind the last column of a row would be left out.
-        if max(len(aligned), *(line.count("|") - 1 for line in source)) > min(len(aligned), _MOST_COLUMNS):
-            self._block([(safe_span(line),) for line in source])
+        if source := tokens[at].content:
+            self._block([(safe_span(line),) for line in source.split("\n")])
         else:
             self._block(list(table_lines(rows, aligned, self._room())))
         return end + 1
+
+
+def _code_block(code: str, info: str) -> list[Spans]:
+    """Return the lines of some code, below what stands behind its fence, but for a language that its colours show."""
+    lines = code_lines(code, "".join(info.split()[:1]))
+    return lines if not info or is_coloured(info) else [(safe_span(info, TextLook.QUIET),), *lines]
 
 
 def _is_tight(tokens: Sequence[Token], at: int) -> bool:
@@ -197,25 +226,25 @@ def _in_one_line(lines: Sequence[Spans]) -> Spans:
 def _inline_lines(tokens: Sequence[Token], base: TextLook) -> list[Spans]:
     """Return what is in a paragraph, a heading or a cell, line by line as it was written."""
     lines: list[list[TextSpan]] = [[]]
-    looks, links = [base], list[tuple[str, int, int]]()
+    looks = [base]
+    links: list[tuple[Token, int, int]] = []
     for token in tokens:
         kind, step, last = token.type.rpartition("_")
         if token.type in ("softbreak", "hardbreak"):
             lines.append([])
         elif token.type == "link_open":
-            href = str(token.attrs.get("href", ""))
-            links.append((href, len(lines), len(lines[-1])))
-            looks.append(TextLook.LINK if _host_of(href) else looks[-1])
+            links.append((token, len(lines), len(lines[-1])))
+            looks.append(TextLook.LINK if _host_of(str(token.attrs["href"])) else looks[-1])
         elif token.type == "link_close":
             looks.pop()
-            href, line, begin = links.pop()
+            link, line, begin = links.pop()
             shown = [*lines[line - 1][begin:], *(span for one in lines[line:] for span in one)]
-            lines[-1] += _leads_to(href, "".join(span.text for span in shown))
+            lines[-1] += _leads_to(link, "href", "".join(span.text for span in shown))
         elif step and last in ("open", "close") and kind in _LOOKS:
             looks[len(looks) - (last == "close") :] = [_within(looks[-1], _LOOKS[kind])] if last == "open" else []
         elif token.type == "image":
             lines[-1].append(safe_span(f"[picture: {token.content}]", looks[-1]))
-            lines[-1] += _leads_to(str(token.attrs.get("src", "")), "")
+            lines[-1] += _leads_to(token, "src", "")
         else:
             lines[-1].append(safe_span(token.content, TextLook.CODE if token.type == "code_inline" else looks[-1]))
     return [joined_spans(line) for line in lines]
@@ -226,9 +255,12 @@ def _within(outer: TextLook, inner: TextLook) -> TextLook:
     return outer if outer in (TextLook.HEADING, TextLook.LINK) else inner
 
 
-def _leads_to(href: str, text: str) -> list[TextSpan]:
-    """Return what is said of a link behind its text: its host, of what is not on the web where it leads."""
-    return [] if not href or href == text else [safe_span(f" ({_host_of(href) or href})", TextLook.QUIET)]
+def _leads_to(token: Token, key: str, text: str) -> list[TextSpan]:
+    """Return what is said of a link behind its text: its host, of what is not on the web where it leads; its title."""
+    href, title = str(token.attrs[key]), " ".join(str(token.attrs.get("title", "")).split())
+    place = "" if href == text else _host_of(href) or href
+    said = " ".join(filter(None, (place, title and f'"{title}"')))
+    return [safe_span(f" ({said})", TextLook.QUIET)] if said else []
 
 
 def _host_of(href: str) -> str:
