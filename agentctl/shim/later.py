@@ -13,7 +13,7 @@ SHIM = {
     "agentctl.adapters.taskyaml": ("roster",),
     "agentctl.domain": ("placement",),
     "agentctl.domain.state_tables": ("attempt_state",),
-    "agentctl.domain.text": ("nesting", "plaintext"),
+    "agentctl.domain.text": ("nesting", "plaintext", "terminal_output"),
     "agentctl.domain.tree": ("breaker", "budget", "treefacts", "windows"),
     "agentctl.domain.worker": ("ends", "escalation", "last_output", "projection", "removals", "tries", "worktime"),
     "agentctl.shim": ("openquestions", "outcome", "parking", "patching", "placed", "waiting", "watching"),
@@ -34,7 +34,7 @@ SHIM = {
 #: Of an undertaker.
 UNDERTAKER = {
     "agentctl.adapters": ("searchpath", "tails"),
-    "agentctl.domain.text": ("nesting",),
+    "agentctl.domain.text": ("nesting", "terminal_output"),
     "agentctl.domain.tree": ("breaker", "windows"),
     "agentctl.domain.worker": ("last_output",),
     "agentctl.supervision.account": ("holds",),
@@ -45,7 +45,7 @@ UNDERTAKER = {
 #: Of a waker.
 WAKER = {
     "agentctl.adapters": ("searchpath", "tails"),
-    "agentctl.domain.text": ("nesting",),
+    "agentctl.domain.text": ("nesting", "terminal_output"),
     "agentctl.domain.tree": ("breaker", "windows"),
     "agentctl.domain.worker": ("last_output",),
     "agentctl.supervision.account": ("holds",),

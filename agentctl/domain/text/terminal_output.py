@@ -60,6 +60,8 @@ _MORE_THAN_TEXT = re.compile(rb"[\x00-\x1f\x7f]")
 #: Colours, styles, and the erasing of what is behind: where there is nothing else, the rest is what is shown.
 _STYLES = re.compile(rb"\x1b\[(?:[0-9;:]{0,512}m|0?K)")
 _CONTROL_IN_LINES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+#: The rest of a character, and then of a word, if anything is behind it.
+_CUT_WORD = re.compile(rb"[\x80-\xbf]{0,3}(?:\S{0,64}\s+(?=\S))?")
 _SPELLED = {code: shown for code, shown in ESCAPES.items() if code > 0xFF} | {
     0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)
 }
@@ -186,8 +188,40 @@ def rows_of_text(text: str) -> tuple[TerminalRow, ...]:
     >>> [row.text for row in rows_of_text("10 %\r100 %\ndone")], rows_of_text("\x1b[31mred\x1b[m")[0].spans
     (['100 %', 'done'], (StyledText(text='red', style='f1'),))
     """
+    return _rows_of(whole(text).encode())
+
+
+def rows_of_end(data: bytes, *, is_cut: bool) -> tuple[TerminalRow, ...]:
+    r"""Return what a terminal would show of the end of an output.
+
+    Args:
+        data: The end.
+        is_cut: There was more before it. Then it is that of its whole lines; if they show nothing, that of the line
+            before them, behind a mark and without the word at the cut, which may be the rest of a sequence.
+
+    >>> [row.text for row in rows_of_end(b"1mhalf\n\x1b[1mwhole\x1b[m\n", is_cut=True)]
+    ['whole']
+    >>> [row.text for row in rows_of_end(b"1mone two\n", is_cut=True)]
+    ['…two']
+    """
+    if not is_cut:
+        return _rows_of(data)
+    line, _, lines = data.partition(b"\n")
+    rows = _rows_of(lines)
+    if _is_seen(rows):
+        return rows
+    word = _CUT_WORD.match(line)
+    rows = _rows_of(line[word.end() if word else 0 :])
+    return (rows[0]._replace(spans=(StyledText("…"), *rows[0].spans)), *rows[1:]) if _is_seen(rows) else ()
+
+
+def _is_seen(rows: tuple[TerminalRow, ...]) -> bool:
+    return any(row.text.strip() for row in rows)
+
+
+def _rows_of(data: bytes) -> tuple[TerminalRow, ...]:
     terminal = TerminalOutput()
-    terminal.feed(whole(text).encode())
+    terminal.feed(data)
     return (*terminal.settled(), *terminal.rows())
 
 

@@ -14,6 +14,7 @@ HOST = {
     "agentctl.domain.agent": ("agentspec", "granted_powers"),
     "agentctl.domain.markdown": ("inline_marks", "markdown_words", "text_blocks"),
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
+    "agentctl.domain.text": ("terminal_output",),
     "agentctl.domain.tree": ("breaker", "graph", "treefacts"),
     "agentctl.domain.worker": ("last_output", "projection", "reports", "tries", "worktime"),
     "agentctl.drivers": ("complaints", "values"),

@@ -153,11 +153,11 @@ class _Text:
     def __init__(self) -> None:
         self._is_within_line = False
         #: The end of the output, and the size of all of it.
-        self._end, self._size = "", 0
+        self._end, self._size = b"", 0
 
     def ends_with(self, line: str | None) -> bool:
         """Return whether a line is the last one of the output, as its worker's end has it."""
-        return line is not None and last_line_in(self._end.encode("utf-8", "replace"), self._size) == line
+        return line is not None and last_line_in(self._end, self._size) == line
 
     def line(self, text: str) -> Raw:
         """Return a line of ours."""
@@ -175,7 +175,8 @@ class _Text:
         if not isinstance(text, str):
             return drawn_transcript(text)
         self._is_within_line = not text.endswith("\n") if text else self._is_within_line
-        self._end, self._size = (self._end + text)[-LOOKED_AT:], self._size + len(text)
+        data = text.encode("utf-8", "replace")
+        self._end, self._size = (self._end + data)[-LOOKED_AT:], self._size + len(data)
         return Raw(text)
 
 
