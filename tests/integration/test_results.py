@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.interfaces.screen.worker.worker_texts import ResultText
 from agentctl.operations.delegate.delegating import delegated_result as task_result_of
 from agentctl.operations.show.subtask_answer import answer_of
 from agentctl.tools.listing import last_message
 from agentctl.tools.results import result_of
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.steps import Task, held, new_task, spawn, spawn_batch
-from tests.support import alike, run, wait_until, worker
+from tests.support import PROGRAM, alike, run, wait_until, worker
+from tests.terminal import on_a_terminal
 
 
 def test_the_tail_of_stdout_stands_in_for_a_result_and_the_cut_is_marked(root: Path) -> None:
@@ -272,3 +274,24 @@ def test_the_long_lines_of_a_command_can_be_paged_too(root: Path) -> None:
     assert (told["source"], told["truncated"]) == ("stdout", True)
     lines = Path(told["wrapped"]).read_text(encoding="utf-8").split("\n")
     assert (max(map(len, lines)), "".join(lines)) == (1000, f"{'0' * 8999}7end")
+
+
+_LINE = "\x1b[32mlink\x1b[0m ok"
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("byte", range(1, 5))
+def test_of_a_sequence_that_was_cut_nothing_is_shown_at_a_terminal(byte: int) -> None:
+    new_task()
+    spawn(["printf", "%s", f"{_LINE}\n" * 100], "--wait", name="a")
+    size = len(f"{_LINE}\n") * 20 - byte
+    _, sent = on_a_terminal([*PROGRAM, "result", "a", "--max-bytes", str(size)])
+    assert sent.decode().partition("[cut: ")[0] == f"{_LINE}\r\n" * 19
+
+
+def test_of_a_sequence_that_was_cut_nothing_is_shown_on_the_screen(root: Path) -> None:
+    task = new_task()
+    spawn(["sh", "-c", f"yes '{_LINE}' | head -n 70000"], "--wait", name="a")
+    shown = ResultText(TaskDir(str(task.path)), "a", is_source=False)
+    shown.grow()
+    assert {line.text for number in range(2, len(shown) - 1) for line in shown.paragraph(number)} == {"link ok"}

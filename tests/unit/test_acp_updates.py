@@ -16,7 +16,7 @@ from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
 from agentctl.drivers.values import bounded_values
 from agentctl.interfaces.editor.updates.client_bounds import bounded_json, pieces_of_text, spelled_out
-from agentctl.interfaces.editor.updates.contents import as_said
+from agentctl.interfaces.editor.updates.contents import as_said, output_content
 from agentctl.interfaces.editor.updates.row_updates import CallPlace, Update, WorkerUpdates
 from tests.acp_steps import calls_of, content_of
 
@@ -264,6 +264,11 @@ def test_what_a_call_returned_is_what_a_terminal_shows_and_no_markdown() -> None
     long = calls_of(told([line_of(Row(RowType.TOOL, "t", name="Bash", text="line\n" * 1900))]))["t/a:t"]["content"]
     assert len(long) == 2
     assert all(re.fullmatch(r"```\n.*\n```", one["content"]["text"], re.DOTALL) for one in long), "each piece is code"
+
+
+def test_of_a_sequence_that_was_cut_at_the_beginning_of_an_end_nothing_is_shown() -> None:
+    (shown,) = output_content("0m link\n\x1b[32mok\x1b[m\n", is_end=True)
+    assert shown["content"]["text"] == "```\nok\n```"
 
 
 def test_what_agents_say_goes_as_markdown_without_what_a_terminal_obeys() -> None:

@@ -182,13 +182,13 @@ class TerminalRow(NamedTuple):
         return "".join(span.text for span in self.spans)
 
 
-def rows_of_text(text: str) -> tuple[TerminalRow, ...]:
-    r"""Return what a terminal would show of a whole text.
+def rows_of_text(text: str, *, is_end: bool = False) -> tuple[TerminalRow, ...]:
+    r"""Return what a terminal would show of a text: a whole one, or an end that was cut off, as `rows_of_end` has it.
 
     >>> [row.text for row in rows_of_text("10 %\r100 %\ndone")], rows_of_text("\x1b[31mred\x1b[m")[0].spans
     (['100 %', 'done'], (StyledText(text='red', style='f1'),))
     """
-    return _rows_of(whole(text).encode())
+    return rows_of_end(whole(text).encode(), is_cut=is_end)
 
 
 def rows_of_end(data: bytes, *, is_cut: bool) -> tuple[TerminalRow, ...]:

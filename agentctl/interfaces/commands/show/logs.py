@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
 
+from agentctl.domain.text.terminal_output import rows_of_text
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FLAG,
@@ -27,7 +28,7 @@ from agentctl.interfaces.commands.parts.selection import SELECT, Selection, head
 from agentctl.interfaces.commands.show.drawn_words import drawn_entry
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.event import event_line
-from agentctl.interfaces.words.looks.printed_rows import PrintedRows
+from agentctl.interfaces.words.looks.printed_rows import PrintedRows, printed_row
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.activity import follow_transcript, has_transcript
 from agentctl.operations.show.logs import follow_events, follow_logs, streams_by_time
@@ -121,9 +122,8 @@ def drawn_output(chunks: Chunks, *, follows: bool, is_seen: bool) -> Iterator[st
     Args:
         is_seen: A person sees it at a terminal, as it is printed.
     """
-    can_move = is_seen and os.environ.get("TERM", "dumb") != "dumb"
-    columns = get_terminal_size().columns if can_move and follows else None
-    has_colours = can_move and not os.environ.get("NO_COLOR")
+    columns = get_terminal_size().columns if is_seen and follows and _obeys() else None
+    has_colours = is_seen and _has_colours()
     printers: dict[str, PrintedRows] = {}
     last: str | None = None
     for stream, chunk in chunks:
@@ -135,6 +135,20 @@ def drawn_output(chunks: Chunks, *, follows: bool, is_seen: bool) -> Iterator[st
         yield printers[stream].feed(chunk)
     for printer in printers.values():
         yield printer.end()
+
+
+def drawn_text(text: str, *, is_end: bool) -> list[str]:
+    """Return the lines that are printed of an output, or of an end that was cut off, for a person at a terminal."""
+    return [printed_row(row, has_colours=_has_colours()) for row in rows_of_text(text, is_end=is_end)]
+
+
+def _obeys() -> bool:
+    """Return whether the terminal obeys sequences."""
+    return os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _has_colours() -> bool:
+    return _obeys() and not os.environ.get("NO_COLOR")
 
 
 def _decoded(chunks: Chunks) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from agentctl.interfaces.commands.parts.selection import SELECT, Selection, head
 from agentctl.interfaces.commands.parts.told_ends import because
 from agentctl.interfaces.commands.parts.worktree_notes import worktree_notes
 from agentctl.interfaces.commands.show.drawn_words import drawn_markdown
-from agentctl.interfaces.commands.show.logs import drawn_output
+from agentctl.interfaces.commands.show.logs import drawn_text
 from agentctl.interfaces.words.why import last_lines_shown
 from agentctl.operations.show.result_files import CHANGED, GONE, compared
 from agentctl.operations.show.results import read_result
@@ -78,8 +78,7 @@ def _picture(heading: Sequence[str], result: WorkerResult) -> Picture:
 
 def _printed(heading: Sequence[str], result: WorkerResult) -> list[str]:
     """Return what a terminal shows of what a command has printed."""
-    printed = drawn_output([("stdout", (result["text"] or "").encode())], follows=False, is_seen=True)
-    return [*heading, *"".join(printed).removesuffix("\n").split("\n")]
+    return [*heading, *(drawn_text(result["text"] or "", is_end=result["truncated"]) or [""])]
 
 
 def _texts(call: Invocation, result: WorkerResult) -> Iterator[str]:

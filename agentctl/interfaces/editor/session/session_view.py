@@ -231,5 +231,5 @@ def _said_last(worker: WorkerDir) -> list[Content]:
     """Return what an agent has answered, which is Markdown; of a command its output."""
     found = text_fields(worker, _RESULT_BYTES)
     if found["source"] == "stdout":
-        return output_content(found["text"])
+        return output_content(found["text"], is_end=found["truncated"])
     return text_content(found["text"]) if found["text"] else []

@@ -60,9 +60,9 @@ def code_content(text: str, language: str = "") -> list[Content]:
     return _content([fenced(piece, language) for piece in pieces_of_text(beginning(as_said(text), _LONGEST))])
 
 
-def output_content(text: str) -> list[Content]:
-    """Return what a terminal would show of an output; nothing where that is blank."""
-    shown = "\n".join(row.text.rstrip() for row in rows_of_text(text[:_LOOKED_AT])).strip("\n")
+def output_content(text: str, *, is_end: bool = False) -> list[Content]:
+    """Return what a terminal would show of an output, or of its end alone; nothing where that is blank."""
+    shown = "\n".join(row.text.rstrip() for row in rows_of_text(text[:_LOOKED_AT], is_end=is_end)).strip("\n")
     if not shown:
         return []
     return code_content(shown if len(text) <= _LOOKED_AT else f"{shown}\n[cut: {len(text)} characters]")

@@ -94,14 +94,14 @@ class ResultText(RenewedText, DrawnForm):
         self._task, self._instance = task, instance
         #: How many lines stand before the words, and behind them; None: there are none that can be drawn.
         self._around: tuple[int, int] | None = None
-        self._is_output = False
+        self._is_output = self._is_end = False
         self._drawn: list[ShownLine] | None = None
 
     def _find(self) -> str:
         found = read_result(self._task, self._instance, max_bytes=_RESULT_BYTES)
         head, tail = list(_result_head(found)), list(_result_tail(found))
         self._around = (_count(head), len(tail)) if found["source"] != "none" else None
-        self._is_output = found["source"] == "stdout"
+        self._is_output, self._is_end = found["source"] == "stdout", found["truncated"]
         return "\n".join([*head, str(found["text"]), *tail])
 
     def grow(self) -> bool:
@@ -119,7 +119,7 @@ class ResultText(RenewedText, DrawnForm):
         lines = [super(ResultText, self).paragraph(number) for number in range(len(self._lines))]
         end = len(lines) - behind
         text = "\n".join(self._lines[before:end])
-        words = printed_lines(text) if self._is_output else markdown_lines(text, self.width)
+        words = printed_lines(text, is_end=self._is_end) if self._is_output else markdown_lines(text, self.width)
         drawn = [shown for line in words for shown in shown_lines(line)]
         self._drawn = [*chain.from_iterable(lines[:before]), *drawn, *chain.from_iterable(lines[end:])]
 
