@@ -15,7 +15,7 @@ import agentctl
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.activity.row import RowType
-from agentctl.domain.text.terminal_output import StyledText, TerminalRow, rows_of_text
+from agentctl.domain.text.terminal_output import StyledText, TerminalOutput, TerminalRow, rows_of_text
 from agentctl.interfaces.web.output_endpoints import shown_in
 from agentctl.operations.output.finding import find_in_output
 from agentctl.operations.output.row_pages import MOST_ROWS, KeptTerminals, PageOfRows, rows_of_output
@@ -230,6 +230,89 @@ def test_a_search_says_how_far_it_has_looked_and_goes_on_from_there(worker: Work
         found = find_in_output(worker, "stdout", "0149999", begin=found.looked, line=found.line, most=10, limit_s=0)
         hits += found.hits
     assert [(hit.at, hit.line) for hit in hits] == [(149_999 * 27, 150_000)]
+
+
+def all_found(worker: WorkerDir, words: str, most: int = 1000) -> list[tuple[int, int]]:
+    """Return the places and lines of all rows that a search finds, asking again and again."""
+    found = find_in_output(worker, "stdout", words, most=most, limit_s=5)
+    hits = list(found.hits)
+    while found.looked < found.size:
+        begin = found.looked
+        found = find_in_output(worker, "stdout", words, begin=begin, line=found.line, most=most, limit_s=5)
+        assert found.looked > begin
+        assert len(found.hits) <= most
+        hits += found.hits
+    return [(hit.at, hit.line) for hit in hits]
+
+
+def rows_with(words: str, data: bytes) -> list[tuple[int, int]]:
+    terminal = TerminalOutput()
+    terminal.feed(data)
+    rows = (*terminal.settled(), *terminal.rows())
+    return [(row.at, data.count(b"\n", 0, row.at) + 1) for row in rows if words.lower() in row.text.lower()]
+
+
+words_in_lines = st.sampled_from(["needle", "Kelvin", "e n", "n\\xff", "\\u202e", "a\tb", "a\nb", "日", "\u0130", "x"])
+parts_of_lines = st.one_of(
+    st.sampled_from(
+        [b"needle", b"NEEDLE", b"nee", b"dle", b"\n", b"\r\n", b"\t", b" ", b"\x1b[31m", b"\x1b[m", b"\x1b[K", b"n\xff",
+         "日é".encode(), "\u202e\u212aelvin\u0130".encode(), b"a\tb", b"a\nb"]
+    ),
+    st.builds(bytes.__mul__, st.sampled_from([b"y", "é".encode(), "日".encode(), b"\t", b"\xff"]),
+              st.sampled_from([506, 512, 1024, 4090, 4095, 4096])),
+)  # fmt: skip
+
+
+@given(st.lists(parts_of_lines, max_size=20), words_in_lines, st.integers(1, 4))
+def test_a_search_finds_the_rows_that_have_the_words(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], words: str, most: int
+) -> None:
+    folder = Root(tmp_path_factory.mktemp("root")).task("t").worker("w")
+    Path(str(folder.path)).mkdir(parents=True)
+    data = b"".join(parts)
+    write(folder, data)
+    assert all_found(folder, words, most) == rows_with(words, data)
+
+
+@given(
+    st.lists(st.sampled_from(["one", "needle", "\n", "\r", "\x1b[A", "\x1b[2A", "\x1b[B", "\x1b[K"]), max_size=40),
+    st.integers(40, 50),
+)
+def test_what_is_written_over_is_found_as_it_is_in_the_end(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], most: int
+) -> None:
+    folder = Root(tmp_path_factory.mktemp("root")).task("t").worker("w")
+    Path(str(folder.path)).mkdir(parents=True)
+    data = "".join(parts).encode() * 5
+    write(folder, data)
+    assert all_found(folder, "needle", most) == rows_with("needle", data)
+
+
+@pytest.mark.parametrize("letter", ["y", "日y"])
+@pytest.mark.parametrize("size", [199_000, (1 << 20) - 3, (1 << 20) + 5000])
+def test_the_rows_of_a_long_line_are_found_whatever_its_size(worker: WorkerDir, letter: str, size: int) -> None:
+    filler = letter.encode() * (size // len(letter.encode()))
+    data = b"begin\n" + filler[: len(filler) // 2] + b"\x1b[mNEEDLE" + filler + b"needle" * 700 + b"\nneedle\n"
+    write(worker, data)
+    assert all_found(worker, "needle", 2) == rows_with("needle", data)
+
+
+def test_a_display_of_several_rows_is_not_cut_by_a_limit(worker: WorkerDir) -> None:
+    data = b"needle\n" + b"one\ntwo\n" + b"\x1b[2Aneedle 1\nneedle 2\n" * 3 + b"needle\n"
+    write(worker, data)
+    assert [line for _, line in all_found(worker, "needle", 3)] == [1, 2, 3, 4]
+
+
+def test_behind_a_megabyte_that_shows_nothing_it_goes_on(worker: WorkerDir) -> None:
+    write(worker, b"\0" * (3 << 20) + b"needle")
+    assert len(all_found(worker, "needle")) == 1
+
+
+def test_no_more_is_found_at_once_than_was_asked_for(worker: WorkerDir) -> None:
+    write(worker, b"a\n" * 100_000)
+    found = find_in_output(worker, "stdout", "a", most=1, limit_s=5)
+    assert (found.hits, found.looked, found.line) == ([(0, 1)], 2, 2)
+    assert len(all_found(worker, "a", 9999)) == 100_000
 
 
 def test_any_place_of_a_large_log_is_reached_at_once(worker: WorkerDir) -> None:

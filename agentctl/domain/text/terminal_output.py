@@ -66,6 +66,7 @@ _SPELLED = {code: shown for code, shown in ESCAPES.items() if code > 0xFF} | {
     0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)
 }
 _SPELLED_CHARACTERS = frozenset(map(chr, _SPELLED))
+_SPELLED_IN_TEXT = re.compile(f"[{''.join(_SPELLED_CHARACTERS)}]")
 
 
 # -- styles ------------------------------------------------------------------------------------------------------------
@@ -238,6 +239,21 @@ def without_styles(data: bytes) -> bytes | None:
     if b"\x1b" in data:
         data = _STYLES.sub(b"", data)
     return None if _CONTROL_IN_LINES.search(data) else data
+
+
+def text_of_lines(data: bytes) -> str | None:
+    r"""Return what is shown of lines that have nothing but text, styles and tabs; None if there is more.
+
+    Tabs stay; what is spelled out is. What goes on behind the data is not shown yet.
+
+    >>> text_of_lines(b"\x1b[31m\xff\x1b[m\r\n\xe2\x80\xae"), text_of_lines(b"1 %\r2 %")
+    ('\\xff\n\\u202e', None)
+    """
+    text = without_styles(data)
+    if text is None:
+        return None
+    shown = codecs.utf_8_decode(text, "backslashreplace", False)[0]
+    return _SPELLED_IN_TEXT.sub(lambda found: _SPELLED[ord(found[0])], shown)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class OutputEndpoints:
                    "A text as it is shown in one row, in small letters or capitals.", is_required=True),
              Input("from", OFFSET, "Where to begin: `looked` of the answer before; 0."),
              Input("line", {"type": "integer", "minimum": 1, "maximum": 1 << 50}, "`line` of the answer before; 1."),
-             Input("limit", {"type": "integer", "minimum": 1, "maximum": _MOST_HITS}, f"About how many; {_HITS}.")),
+             Input("limit", {"type": "integer", "minimum": 1, "maximum": _MOST_HITS}, f"How many at most; {_HITS}.")),
             "It answers within about a second: `looked` says how far it got, and `more` whether there is any output"
             " behind that.", "OutputHits",
         )  # fmt: skip
