@@ -518,7 +518,7 @@ def test_what_the_client_has_is_not_sent_again(server: Server, task: str) -> Non
             assert first.problem["name"] == "USAGE"
             continue
         tag = first.headers["ETag"]
-        for given in (tag, f"W/{tag}", f'"x", {tag}', f"{tag},"):
+        for given in (tag, f"W/{tag}", f'"x", {tag}', f"{tag},", "*"):
             again = server.get(path, {"If-None-Match": given})
             assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag), path
         assert server.get(path, {"If-None-Match": '"x"'}).status == 200
@@ -530,6 +530,36 @@ def test_what_the_client_has_is_not_sent_again(server: Server, task: str) -> Non
     ended(server, task, "more")
     assert server.get("/tasks", {"If-None-Match": before}).status == 200
     assert server.get("/tasks", {"If-None-Match": server.get("/tasks").headers["ETag"]}).status == 304
+
+
+def test_a_part_is_of_what_the_client_has(server: Server, task: str) -> None:
+    for name, size in (("short", 10), ("long", 5_000_000)):
+        spawned(server, task, ["head", "-c", str(size), "/dev/zero"], name=name)
+        ended(server, task, name)
+    path = f"/tasks/{task}/workers/short/logs/stdout"
+    tag, part = server.get(path).headers["ETag"], {"Range": "bytes=2-4"}
+    assert server.get(path, part).headers["ETag"] == tag
+    for known, status in (
+        (tag, 206),
+        ('"old"', 200),
+        (f"W/{tag}", 200),
+        ("Mon, 30 Nov 2020 00:00:00 GMT", 200),
+        ("", 200),
+    ):
+        answer = server.get(path, {**part, "If-Range": known})
+        assert (answer.status, len(answer.body)) == (status, 3 if status == 206 else 10), known
+    assert server.get(path, {"If-Range": '"old"'}).status == 200
+    for asked in (part, {"Range": "bytes=99-"}, {**part, "If-Range": '"old"'}):
+        for known in (tag, "*"):
+            again = server.get(path, {**asked, "If-None-Match": known})
+            assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
+        assert server.get(path, {**asked, "If-None-Match": '"old"'}).status != 304
+    path = f"/tasks/{task}/workers/long/logs/stdout"
+    assert server.get(path, {"If-None-Match": "*"}).status == 304
+    assert server.get(path, part).status == 206
+    whole = server.get(path, {**part, "If-Range": tag})
+    assert (whole.status, len(whole.body)) == (200, 5_000_000)
+    assert server.get(f"/tasks/{task}/workers/nobody/logs/stdout", {"If-None-Match": "*"}).status == 404
 
 
 def test_ranges_of_an_output(server: Server, task: str) -> None:

@@ -9,14 +9,12 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlencode
 
 import anyio
 import anyio.from_thread
 import anyio.to_thread
-from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -32,6 +30,7 @@ from agentctl.interfaces.web.endpoint import (
     RawAnswer,
     read_body,
 )
+from agentctl.interfaces.web.etags import etag_of, has_already
 from agentctl.interfaces.web.gate import TooLarge
 from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.interfaces.web.problems import is_foreseen, problem, problem_response
@@ -218,7 +217,7 @@ def _response(answer: JsonAnswer | RawAnswer, request: Request) -> Response:
             return StreamingResponse(answer.data, answer.status, headers, answer.media_type)
         if answer.media_type == "image/svg+xml":  # As a page of its own it may show itself, and do nothing.
             headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-        if answer.status == 200:
+        if answer.status == 200 and "ETag" not in headers:
             return _tagged(answer.data, request, headers, answer.media_type)
         return Response(answer.data, answer.status, headers, answer.media_type)
     headers = {} if answer.exit_code == ExitCode.DONE else {EXIT_CODE: str(int(answer.exit_code))}
@@ -246,12 +245,8 @@ def json_response(
 
 
 def _tagged(data: bytes, request: Request, headers: Mapping[str, str], media_type: str) -> Response:
-    tag = f'"{blake2b(data, digest_size=16).hexdigest()}"'
+    tag = etag_of(data)
     named = {**headers, "ETag": tag}
-    if tag in _tags(request.headers):
+    if has_already(request.headers, tag):
         return Response(b"", 304, named)
     return Response(data, 200, named, media_type)
-
-
-def _tags(headers: Headers) -> set[str]:
-    return {tag.strip().removeprefix("W/") for tag in headers.get("if-none-match", "").split(",")}

@@ -116,7 +116,7 @@ class OutputEndpoints:
             content = RawContent(
                 page.size, partial(output_between, worker, stream), lambda: output_in_pieces(worker, stream, page.size)
             )
-            return content.answer(call.headers.get("range"), f"{worker.instance}.{stream}", PLAIN)
+            return content.answer(call.headers, f"{worker.instance}.{stream}", PLAIN)
 
         return Endpoint(
             "GET", f"{_LOGS}/{{stream}}", "logs.raw", "Return the bytes that a worker printed.", carry_out,

@@ -167,7 +167,7 @@ class OwnEndpoints:
             file, state = open_result_file(self._task(call), call.values["instance"], path)
             content = RawContent(os.fstat(file.fileno()).st_size, partial(_part_of, file), lambda: _pieces_of(file))
             is_text = _is_text(content.between(0, _LOOKED_AT))
-            answer = content.answer(call.headers.get("range"), os.path.basename(path), PLAIN if is_text else BYTES)
+            answer = content.answer(call.headers, os.path.basename(path), PLAIN if is_text else BYTES)
             return answer._replace(headers={**answer.headers, FILE_STATE: state})
 
         return Endpoint(

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agentctl.interfaces.web.compression import LEAST, accepts_gzip
+from agentctl.interfaces.web.etags import etag_of, has_already
 from agentctl.lean import NamedTuple
 
 FOLDER = Path(__file__).parent / "page"
@@ -50,7 +51,7 @@ class PageFile(NamedTuple):
             kept: How long a browser may keep it.
         """
         headers = {"ETag": self.tag, "Cache-Control": kept}
-        if self.tag in request.headers.get("if-none-match", ""):
+        if has_already(request.headers, self.tag):
             return Response(b"", 304, headers)
         data = self.data
         if len(data) >= LEAST and not self.media_type.startswith("image/png"):
@@ -115,7 +116,7 @@ class PageFiles:
 
 
 def _file(name: str, data: bytes) -> PageFile:
-    return PageFile(data, _TYPES[Path(name).suffix], f'"{blake2b(data, digest_size=12).hexdigest()}"')
+    return PageFile(data, _TYPES[Path(name).suffix], etag_of(data))
 
 
 def shipped_files() -> dict[str, bytes]:

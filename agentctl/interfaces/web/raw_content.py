@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from agentctl.interfaces.web.endpoint import RawAnswer
+from agentctl.interfaces.web.etags import etag_of, has_already, range_of
 from agentctl.lean import NamedTuple
 
 #: So much is in one range, and so much is sent in one piece.
@@ -23,24 +24,31 @@ class RawContent(NamedTuple):
     between: Callable[[int, int], bytes]
     in_pieces: Callable[[], Iterator[bytes]]
 
-    def answer(self, wanted: str | None, name: str, media_type: str) -> RawAnswer:
+    def answer(self, asked: Mapping[str, str], name: str, media_type: str) -> RawAnswer:
         """Return the answer, as something that is kept and never shown as a page.
 
         Args:
-            wanted: The header `Range`.
+            asked: The headers of the request, in lower case.
             name: How the file is called.
         """
         headers = {
             "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{_UNSAFE.sub("_", name)}"',
             "Content-Security-Policy": "default-src 'none'; sandbox",
         }  # fmt: skip
-        span, is_part = _span(wanted, self.size)
+        # What is sent in pieces has no tag: all of it would have to be read first.
+        whole = self.between(0, self.size) if self.size <= MOST_RAW else None
+        tag = None if whole is None else etag_of(whole)
+        if tag is not None:
+            headers["ETag"] = tag
+        if has_already(asked, tag):
+            return RawAnswer(b"", media_type, 304, headers)
+        span, is_part = _span(range_of(asked, tag), self.size)
         if span is None:
             return RawAnswer(b"", media_type, 416, {**headers, "Content-Range": f"bytes */{self.size}"})
         begin, end = span
-        if not is_part and end > MOST_RAW:
+        if not is_part and whole is None:
             return RawAnswer(self.in_pieces(), media_type, 200, {**headers, "Content-Length": str(end)})
-        data = self.between(begin, end)
+        data = self.between(begin, end) if whole is None else whole[begin:end]
         if not is_part:
             return RawAnswer(data, media_type, 200, headers)
         content_range = f"bytes {begin}-{begin + max(len(data), 1) - 1}/{self.size}"
