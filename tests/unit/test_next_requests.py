@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+
+import pytest
 
 from agentctl.errors import COMMANDS, Argument, AtTerminal, Next, Refused, WithArguments
 from agentctl.interfaces.commands.programs.served_commands import SERVED
@@ -47,3 +51,12 @@ def test_a_problem_has_all_of_its_steps_and_loses_none() -> None:
     assert told["hint"] == f"look at it; {send}; or in a terminal: agentctl doctor"
     assert told["next"] == {"step": "send", "of": "a1", "task": "t", "words": send}
     assert [one["words"] for one in told["steps"]] == told["hint"].split("; ")
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(errno.ENOSPC, 507), (errno.EIO, 507), (errno.EMFILE, 503), (errno.ENAMETOOLONG, 409), (errno.ELOOP, 409)],
+)
+def test_of_an_error_of_the_system_it_is_told_whose_it_is(number: int, status: int) -> None:
+    answer = problem_response(OSError(number, os.strerror(number), "file"))
+    assert answer.status_code == json.loads(bytes(answer.body))["status"] == status

@@ -504,6 +504,20 @@ def test_a_file_that_a_result_names(server: Server, task: str, tmp_path: Path) -
     assert server.get(f"/tasks/{task}/workers/rrep/result").done()["files"][0]["now"] == "gone"
 
 
+def test_a_file_with_a_name_that_no_file_can_have_is_not_there(server: Server, task: str, tmp_path: Path) -> None:
+    folder = tmp_path / "named"
+    folder.mkdir()
+    paths = [str(folder / name) for name in ("x" * 256, f"{'x' * 256}/x", "missing")]
+    report = json.dumps({"summary": "s", "artifacts": [{"path": path} for path in paths]})
+    argv = ["sh", "-c", f"echo '{report}' > $AGENTCTL_AGENT_DIR/result.json"]
+    spawned(server, task, argv, name="named", cwd=str(folder))
+    ended(server, task, "named")
+    files = server.get(f"/tasks/{task}/workers/named/result").done()["files"]
+    assert [one["now"] for one in files] == ["gone"] * 3
+    for path in paths:
+        assert server.get(f"/tasks/{task}/workers/named/file?path={_quoted(path)}").problem["status"] == 404, path
+
+
 # -- what HTTP has -----------------------------------------------------------------------------------------------------
 
 

@@ -44,8 +44,9 @@ _TITLES: Mapping[int, str] = {
     415: "The body must be JSON", 429: "Every slot is in use", 500: "This is a bug in agentctl",
     503: "Not now", 507: "The disk refused",
 }  # fmt: skip
-#: Errors of the world that are of this moment; any other is the disk's.
+#: Errors of the world that are of this moment, and those about a name; any other is the disk's.
 _OF_NOW = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN, errno.EINTR})
+_OF_NAMES = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
 
 
 def problem(
@@ -90,7 +91,7 @@ def problem_response(error: AgentctlError | OSError) -> Response:
     detail, steps = error_and_steps(error)
     if isinstance(error, AgentctlError):
         return problem(_status_of(error), detail, *steps, code=error.exit_code, done=_done_before(error))
-    return problem(503 if error.errno in _OF_NOW else 507, detail, *steps)
+    return problem(503 if error.errno in _OF_NOW else 409 if error.errno in _OF_NAMES else 507, detail, *steps)
 
 
 def _done_before(error: AgentctlError) -> DoneBefore | None:

@@ -6,6 +6,7 @@ below a folder of the worker's, and no link is followed on the way there.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 SAME, CHANGED, GONE, NOT_COMPARED = "same", "changed", "gone", "not compared"
 _MOST_COMPARED = 32 << 20
 _PIECE = 1 << 20
+#: There is no file of that name, or can be none.
+_NO_FILE = frozenset({errno.ENOENT, errno.ENAMETOOLONG})
 
 
 class OpenedFile(NamedTuple):
@@ -98,10 +101,12 @@ def _opened(worker: WorkerDir, path: str) -> IO[bytes]:
                 return os.fdopen(open_beneath(base, os.path.relpath(path, base)), "rb")
             except OddFile as error:
                 raise Refused(error.message) from error
-            except FileNotFoundError:
-                raise NotFound(f"{path} is not there any more") from None
             except PermissionError as error:
                 raise Refused(f"{path} cannot be read: {error.strerror}") from error
+            except OSError as error:
+                if error.errno not in _NO_FILE:
+                    raise
+                raise NotFound(f"{path} is not there any more") from None
     raise Refused(f"{path} is in no folder of {worker.instance}: only what is below the one it worked in is given out")
 
 
