@@ -518,6 +518,29 @@ def test_a_file_with_a_name_that_no_file_can_have_is_not_there(server: Server, t
         assert server.get(f"/tasks/{task}/workers/named/file?path={_quoted(path)}").problem["status"] == 404, path
 
 
+# -- where paths lead --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api", "/api/", "/api/v1", "/api/v1/", "/api/v1/nothing", "/api/v2/tasks", "//api/v1/tasks", "/healthz/",
+     "/healthz/x", "/metrics/", "/task/x", "/session/"],
+)  # fmt: skip
+def test_what_is_no_path_of_the_interface_leads_nowhere_by_any_method(server: Server, path: str) -> None:
+    for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
+        answer = server.ask(method, path, None if method == "GET" else {})
+        assert (answer.status, answer.problem["name"]) == (404, "NOT_FOUND"), method
+    assert server.ask("HEAD", path).status == 404
+
+
+def test_a_path_of_the_page_is_only_read_and_any_other_is_no_path(server: Server) -> None:
+    for path in ("/", "/tree", "/search", "/tasks/t1", "/tasks/t1/workers/good/logs"):
+        assert server.ask("GET", path).headers["Content-Type"] == "text/html; charset=utf-8"
+        answer = server.ask("POST", path, {})
+        assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD"), path
+    assert server.ask("POST", "/nothing", {}).problem["status"] == 404
+
+
 # -- what HTTP has -----------------------------------------------------------------------------------------------------
 
 

@@ -42,6 +42,10 @@ from agentctl.operations.talk.answering_link import answer_by_link
 if TYPE_CHECKING:
     from agentctl.domain.documents.server_answers import ServerHealth
 
+_Answer = Callable[[Request], Awaitable[Response]]
+
+#: The paths of the page, as its `places.js` has them.
+_VIEWS = ("/", "/tree", "/search", "/tasks/{rest:path}")
 #: Longer cursors come from nobody.
 _LONGEST_CURSOR = 16_000
 _LONGEST_VERSION = 64
@@ -92,8 +96,13 @@ class Website:
             for one in some:
                 grouped[f"{prefix}{one.path}"].append(one)
         routes += [Route(path, EndpointApp(some, carrying)) for path, some in grouped.items()]
-        routes.append(Route(f"{PREFIX}/{{rest:path}}", self._at(_NOWHERE)))
-        routes.append(Route("/{rest:path}", self._at({"GET": self._page})))
+        nowhere = self._at({}, _nothing)
+        for path in ("/api", SESSION, "/healthz", "/metrics", "/task"):
+            routes += [Route(path, nowhere), Route(f"{path}/{{rest:path}}", nowhere)]
+        routes.append(Route("//{rest:path}", nowhere))
+        routes += [Route(path, self._at({"GET": self._page})) for path in _VIEWS]
+        # Of any other path that a person has typed, the page says that it leads nowhere.
+        routes.append(Route("/{rest:path}", self._at({"GET": self._page}, _nothing)))
 
         @contextlib.asynccontextmanager
         async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -108,11 +117,11 @@ class Website:
                 self._board.close()
 
         app = Starlette(routes=routes, lifespan=lifespan)
-        app.router.default = self._at(_NOWHERE)  # For a target that is not a path: `OPTIONS *`.
+        app.router.default = nowhere  # For a target that is not a path: `OPTIONS *`.
         return app
 
-    def _at(self, answers: Mapping[str, Callable[[Request], Awaitable[Response]]]) -> _Methods:
-        return _Methods(answers, self._record)
+    def _at(self, answers: Mapping[str, _Answer], otherwise: _Answer | None = None) -> _Methods:
+        return _Methods(answers, otherwise, self._record)
 
     @property
     def board(self) -> Board:
@@ -235,15 +244,15 @@ _FLAGS = frozenset({"", "true", "false"})
 
 
 class _Methods:
-    """Answers at one path, by method."""
+    """Answers at one path, by method; `otherwise` by any other one, if there is such an answer."""
 
     def __init__(
-        self, answers: Mapping[str, Callable[[Request], Awaitable[Response]]], record: Callable[[BaseException], str]
+        self, answers: Mapping[str, _Answer], otherwise: _Answer | None, record: Callable[[BaseException], str]
     ) -> None:
-        self._answers, self._record = answers, record
+        self._answers, self._otherwise, self._record = answers, otherwise, record
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._answers.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        answer = self._answers.get("GET" if scope["method"] == "HEAD" else scope["method"], self._otherwise)
         try:
             made = await answer(Request(scope, receive, send)) if answer is not None else not_allowed(self._answers)
         except ClientDisconnect:
@@ -257,7 +266,3 @@ class _Methods:
 
 async def _nothing(_request: Request) -> Response:
     return problem(404, "there is no such path", Next("paths"), code=ExitCode.NOT_FOUND)
-
-
-#: What leads nowhere does so by any method.
-_NOWHERE = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), _nothing)

@@ -18,7 +18,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentctl.errors import AtTerminal, ExitCode
-from agentctl.interfaces.web.endpoint import PREFIX
 from agentctl.interfaces.web.login import Login
 from agentctl.interfaces.web.page_files import PREFIX as STATIC
 from agentctl.interfaces.web.page_sessions import PageSessions, Signed
@@ -287,7 +286,7 @@ def _is_page(scope: Scope) -> bool:
 
 def _is_call(path: str) -> bool:
     """Return whether a path is for programs, and not for a browser's address line."""
-    if path == SESSION or path.startswith((f"{PREFIX}/", "/healthz", "/metrics", ANSWER)):
+    if path in {SESSION, "/api"} or path.startswith(("/api/", "/healthz", "/metrics", ANSWER)):
         return True
     return path.startswith("/task") and not path.startswith("/tasks")
 
