@@ -59,9 +59,9 @@ def paths_in(detail: Detail, cwd: str) -> list[str]:
 def _changes(name: str, detail: Detail, cwd: str, path: str) -> list[Content]:
     """Return what a call changes, of each file; nothing where it is not known whole."""
     is_cut = any(isinstance(value, str) and _CUT in value[-40:] for value in detail.values())
-    look = call_look(name, detail) if tool_kind(name) == CHANGES and not is_cut else None
-    if look is not None:
-        return look_content(look, cwd, lambda text: plain(text, keep="\r\n\t"))
+    if tool_kind(name) == CHANGES and not is_cut:
+        look = call_look(name, detail)
+        return [] if look is None else look_content(look, cwd, lambda text: plain(text, keep="\r\n\t"))
     changed = _change(detail, path)
     return [] if changed is None else [changed]
 

@@ -19,11 +19,13 @@ from agentctl.lean import NamedTuple
 
 #: The names that programs have for one argument.
 _COMMANDS = ("command", "cmd")
-_PATHS = ("file_path", "filePath", "path", "absolute_path", "notebook_path")
+_PATHS = ("file_path", "filePath", "path", "absolute_path")
 _OLDS = ("old_string", "oldString", "oldText", "old_str")
-_NEWS = ("new_string", "newString", "newText", "new_str", "new_source")
+_NEWS = ("new_string", "newString", "newText", "new_str")
 _CONTENTS = ("content", "file_text", "contents")
 _EVERYWHERE = ("replace_all", "replaceAll")
+#: With one of these a text is not what a file, or a part of it, is to be afterwards: added to it, say, or removed.
+_OTHERWISE = ("append", "edit_mode", "insert_line", "mode")
 #: What Codex says of each file, and the name of the argument that has what is written into it.
 _WRITTEN, _NOT_WRITTEN, _DIFF_OF = ("add", "update"), ("delete", "move"), "diff of "
 _LOOKS = {KEPT: TextLook.TEXT, REMOVED: TextLook.REMOVED, ADDED: TextLook.ADDED}
@@ -134,11 +136,13 @@ def _command_lines(command: str) -> Iterator[CallLine]:
 
 
 def _change(tool: str, given: _Given) -> Iterator[CallPart]:
+    if any(name in given.rest() for name in _OTHERWISE):
+        return
     if isinstance(given.get("changes"), list):
         yield from _changes(tool, given)
     elif given.has(_PATHS) and isinstance(given.get("edits"), list):
         yield from _edits(tool, given)
-    elif given.has(_PATHS) and given.has(_NEWS):
+    elif given.has(_PATHS) and given.has(_OLDS) and given.has(_NEWS):
         path, old, new = (given.take_text(names) for names in (_PATHS, _OLDS, _NEWS))
         given.drop_no(_EVERYWHERE)
         yield CallPart(tool, path or "", (*_diff(old, new or ""),))
@@ -155,7 +159,7 @@ def _edits(tool: str, given: _Given) -> Iterator[CallPart]:
         edit.drop_no(_EVERYWHERE)
         texts.append((edit.take_text(_OLDS), edit.take_text(_NEWS)))
     is_odd = len(edits) != len(given.get("edits")) or any(edit.rest() for edit in edits)
-    if not edits or is_odd or any(new is None for _, new in texts):
+    if not edits or is_odd or any(old is None or new is None for old, new in texts):
         return
     given.take("edits")
     path = given.take_text(_PATHS) or ""

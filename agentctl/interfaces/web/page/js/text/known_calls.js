@@ -81,6 +81,8 @@ class Unexpected extends Error {}
 const isMapping = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const PATHS = ['file_path', 'path', 'filePath', 'absolute_path'];
+/** With one of these a text is not what a file, or a part of it, is to be afterwards: added to it, say, or removed. */
+const OTHERWISE = ['append', 'edit_mode', 'insert_line', 'mode'];
 const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
 
 /**
@@ -88,6 +90,7 @@ const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
  * @returns {Omit<Look, 'rest'>}
  */
 function change(given) {
+  if (OTHERWISE.some((name) => given.left.has(name))) throw new Unexpected();
   if (given.left.has('changes')) return changed(fileChanges(given));
   const path = given.text(...PATHS);
   if (given.left.has('edits')) {
@@ -141,6 +144,7 @@ const changed = (changes) => {
  * @returns {Omit<Look, 'rest'>}
  */
 function write(given) {
+  if (OTHERWISE.some((name) => given.left.has(name))) throw new Unexpected();
   if (given.left.has('changes')) return changed(fileChanges(given));
   return changed([{ path: given.text(...PATHS), verb: 'Write', old: '', now: given.text('content') }]);
 }
