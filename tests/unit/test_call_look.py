@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentctl.domain.question import Question, safe
 from agentctl.interfaces.words.looks.call_kinds import tool_kind
-from agentctl.interfaces.words.looks.call_look import CallLook, call_look, todo_lines
+from agentctl.interfaces.words.looks.call_look import CallLook, call_look, todo_look
 from agentctl.interfaces.words.question_pieces import call_pieces
 
 KEYS = ("file_path", "path", "filePath", "old_string", "new_string", "oldText", "newText", "content", "edits",
@@ -134,10 +134,12 @@ def test_things_to_do_are_a_list() -> None:
         ("todo_write", "todos"),
         ("update_plan", "plan"),
     ):
-        lines = todo_lines(tool, {given_as: todos}) or []
-        assert [(line.sign, line.text) for line in lines] == [("[x]", "a"), ("[>]", "b"), ("[ ]", "c")]
+        look = todo_look(tool, {given_as: todos, "explanation": "why"})
+        assert look is not None
+        assert lines_of(look) == [[("[x]", "a"), ("[>]", "b"), ("[ ]", "c")]]
+        assert look.rest == {"explanation": "why"}
     assert [
-        todo_lines(*odd) for odd in (("Odd", {"todos": todos}), ("TodoWrite", {"todos": [5]}), ("TodoWrite", 5))
+        todo_look(*odd) for odd in (("Odd", {"todos": todos}), ("TodoWrite", {"todos": [5]}), ("TodoWrite", 5))
     ] == [None] * 3
 
 

@@ -53,6 +53,22 @@ def test_files_that_were_read_in_a_row_are_one_paragraph_which_opens(tmp_path: P
     source.close()
 
 
+def test_the_arguments_of_a_call_are_found_in_both_forms(tmp_path: Path) -> None:
+    path = tmp_path / "activity.jsonl"
+    edit = {"file_path": "a", "old_string": "x\n", "new_string": "y\n", "replace_all": True}
+    many = {f"a{number}": number for number in range(150)}
+    calls = (("Edit", edit), ("Grep", {"path": "src", "pattern": "foo"}), ("Odd", many))
+    rows = (row(RowType.TOOL, name, Phase.START, name=name, detail=detail) for name, detail in calls)
+    path.write_bytes(b"".join(rows))
+    source = ActivitySource(path, is_source=False)
+    for _ in range(2):
+        texts(source)
+        for number, text in enumerate(("replace_all: true", "pattern: foo", "50 more arguments")):
+            assert [spot.paragraph for spot in source.hits(Needle(text), 0, len(source))] == [number]
+        source.change_source()
+    source.close()
+
+
 def test_the_changed_words_of_a_diff_have_a_look() -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n-a = 1\n-b\n+a = 2\n+other\n+c\n same\n-alone\n"
     source = TextSource(diff.__str__, is_diff=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from rich.style import Style
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.text.plaintext import plain
+from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.looks.look import TextSpan, style_of
 from agentctl.interfaces.words.looks.printed_rows import printed_lines
 from agentctl.interfaces.words.looks.transcript_lines import entry_lines
@@ -55,6 +57,54 @@ def test_thoughts_and_answers_of_sub_agents_are_markdown_and_questions_are_spell
     assert drawn(RowType.QUESTION, ends=False, begins=True, text="Is *this* \x1b[31mright\x1b[m?") == [
         "? Is *this* \\x1b[31mright\\x1b[m?"
     ]
+
+
+def called(tool: str, **arguments: Any) -> list[str]:
+    return drawn(RowType.TOOL, begins=True, ends=False, name=tool, detail=arguments)
+
+
+def written(tool: str, **arguments: Any) -> list[str]:
+    """Return the lines of a call in the form that is not drawn."""
+    fields = {"name": tool, "detail": arguments}
+    entry = TranscriptEntry("2026-01-01T10:00:00.000Z", 0, None, RowType.TOOL, begins=True, ends=False, fields=fields)
+    return [line[10:] for line in paragraph(entry).removesuffix("\n").split("\n")]
+
+
+def test_below_what_a_call_does_stand_the_arguments_that_are_not_in_it() -> None:
+    edit = {"file_path": "a", "old_string": "x", "new_string": "y"}
+
+    assert called("Edit", **edit) == ["Edit a", "- x", "+ y"]
+    assert called("Edit", **edit, replace_all=True) == ["Edit a", "- x", "+ y", "  replace_all: true"]
+    assert called("Bash", command="ls", cwd="/etc", timeout=5, description="Look") == [
+        "$ ls", "  cwd: /etc  timeout: 5", "# Look",
+    ]  # fmt: skip
+    assert called("TodoWrite", todos=[{"content": "a"}], merge=True) == ["TodoWrite", "[ ] a", "  merge: true"]
+
+
+@pytest.mark.parametrize("form", [called, written])
+def test_what_has_no_look_is_shown_with_its_arguments(form: Callable[..., list[str]]) -> None:
+    assert form("Grep", path="src", pattern="foo") == ["Grep src  pattern: foo"]
+    assert form("WebFetch", url="https://e.example/", prompt="a\nb") == [
+        "WebFetch https://e.example/", "  prompt:", "    a", "    b",
+    ]  # fmt: skip
+    assert form("MultiEdit", file_path="b.py", edits=[{"old_string": "x", "new_string": "y", "replace_all": True}]) == [
+        'MultiEdit b.py  edits: [{"old_string":"x","new_string":"y","replace_all":true}]'
+    ]
+    assert form("mcp__x__do", a="b  c: d", c="\x1b[2J") == ["mcp__x__do", "  a: b  c: d", "  c: \\x1b[2J"]
+    assert form("Odd", text="x\n" * 100, also=1)[-3:] == ["    x", "    … 80 more lines", "  also: 1"]
+    assert form("Odd", **{f"a{number}": number for number in range(150)})[-1] == "  … 50 more arguments"
+    assert form("Odd", a="b  c: d") == ["Odd", "  a: b  c: d"]
+    assert form("Odd") == ["Odd"]
+
+
+def test_a_call_as_it_was_written_has_all_its_arguments() -> None:
+    assert written("Bash", command="make deploy", run_in_background=True) == [
+        "Bash make deploy  run_in_background: true"
+    ]
+    assert written("Edit", file_path="a", old_string="x\n", new_string="y\nz\n", replace_all=False) == [
+        "Edit a", "  old_string:", "    x", "  new_string:", "    y", "    z", "  replace_all: false",
+    ]  # fmt: skip
+    assert written("shell", command=["ls", "a b"]) == ['shell  command: ["ls","a b"]']
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60))

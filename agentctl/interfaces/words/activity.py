@@ -12,13 +12,14 @@ from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
 from agentctl.domain.agent.telling_argument import telling_of
 from agentctl.domain.markdown.markdown_words import words_of_markdown
-from agentctl.domain.text.plaintext import plain, shortened, whole
+from agentctl.domain.text.plaintext import plain, whole
 from agentctl.domain.worker.ends import end_in_words
+from agentctl.interfaces.words.argument_lines import called_lines
+from agentctl.interfaces.words.argument_lines import short_line as short_line  # noqa: PLC0414 - others import it from here
 from agentctl.interfaces.words.value_words import NOTHING, duration, short_number, shown_json
 from agentctl.interfaces.words.worker import agent_with_policy, elapsed, full_standing, progress_words, said_words
 from agentctl.operations.show.tree_view import WorkerTree
 
-_LONGEST = 100
 #: So much of what an agent says is looked at for a line, and is in it at most: addresses of links are not.
 _SAID_LOOKED_AT, _MOST_WORDS = 2000, 400
 #: What agents write as Markdown; of a sub-agent, what it has answered.
@@ -136,11 +137,6 @@ def telling(detail: Mapping[str, Any] | None) -> str:
     return found[1] if found is not None else shown_json(detail) if detail else ""
 
 
-def short_line(text: object) -> str:
-    """Return one line of a text, cut and safe to show."""
-    return shortened(plain(" ".join(str(text or "").split())), _LONGEST)
-
-
 def one_line(text: str) -> str:
     """Return the beginning of a text as one line that is safe to show."""
     return whole(short_line(text[:400]))
@@ -241,15 +237,26 @@ def _speech_lines(entry: TranscriptEntry, mark: str) -> Iterator[str]:
 
 
 def _call_lines(entry: TranscriptEntry, by: str) -> Iterator[str]:
-    """Yield what was called, and the beginning of its result."""
-    yield f"{by}{call_line(entry)}"
+    """Yield what was called, as it was written, and the beginning of its result."""
+    first, *rest = written_call(entry)
+    yield f"{by}{first}"
+    yield from rest
     text = string(entry.fields.get("text"))
     if entry.ends and entry.kind in (RowType.TOOL, RowType.AGENT) and text:
         yield from (f"{_STEP}{line}" for line in _cut(text))
 
 
+def written_call(entry: TranscriptEntry) -> list[str]:
+    """Return what was called, with its arguments, and how that ended, without what it returned."""
+    detail = entry.fields.get("detail")
+    if not entry.begins or entry.kind != RowType.TOOL or not isinstance(detail, dict):
+        return [call_line(entry)]
+    status = _status(entry)
+    return called_lines(string(entry.fields.get("name")), detail, f" {status}" if status else "")
+
+
 def call_line(entry: TranscriptEntry) -> str:
-    """Return what was called, and how that ended, without what it returned."""
+    """Return what was called in one line, and how that ended, without what it returned."""
     is_call = entry.kind in (RowType.TOOL, RowType.AGENT)
     shown = entry.fields if entry.begins else {**entry.fields, "detail": None}
     call = row_label({**shown, "type": entry.kind, **({"text": None} if is_call else {})})

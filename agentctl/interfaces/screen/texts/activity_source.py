@@ -45,7 +45,7 @@ _BAD_ENDS = ("failed", "denied", "cancelled")
 #: Words of `agentctl.interfaces.words.activity` that are in no row.
 _WORDS = (
     "thinks note agent tool completed answered denied failed cancelled running characters question message cut"
-    " more lines picture line break its end"
+    " more lines arguments picture line break its end"
 )
 _TONES: dict[str, Tone] = {
     RowType.THOUGHT: Tone.QUIET, RowType.NOTE: Tone.QUIET, RowType.PROGRESS: Tone.QUIET,

@@ -237,16 +237,20 @@ def _without_sign(lines: Iterable[str]) -> list[str]:
     return [line[1:] for line in lines]
 
 
-def todo_lines(tool: str, arguments: object) -> list[CallLine] | None:
+def todo_look(tool: str, arguments: object) -> CallLook | None:
     """Return the list of things to do that a call writes down; None if it does not. Only for looking at.
 
-    >>> todo_lines("TodoWrite", {"todos": [{"content": "Look", "status": "completed"}]})[0][:2]
-    ('[x]', 'Look')
+    >>> look = todo_look("TodoWrite", {"todos": [{"content": "Look", "status": "completed"}], "merge": True})
+    >>> look.parts[0].lines[0][:2], look.rest
+    (('[x]', 'Look'), {'merge': True})
     """
     given = arguments if isinstance(arguments, Mapping) and tool_kind(tool) == PLANS else {}
-    found = next((given[name] for name in ("todos", "plan") if isinstance(given.get(name), list)), None) or []
-    lines = [_todo_line(one) for one in found[:_MOST_TODOS]]
-    return None if None in lines or not lines else [line for line in lines if line is not None]
+    name = next((name for name in ("todos", "plan") if isinstance(given.get(name), list)), "")
+    lines = [_todo_line(one) for one in given.get(name, ())[:_MOST_TODOS]]
+    if None in lines or not lines:
+        return None
+    part = CallPart(tool, "", tuple(line for line in lines if line is not None))
+    return CallLook((part,), "", {key: value for key, value in given.items() if key != name})
 
 
 def _todo_line(one: object) -> CallLine | None:

@@ -13,15 +13,16 @@ from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.interfaces.words.activity import (
     RETURNED_CHARACTERS,
     RETURNED_LINES,
-    call_line,
     entry_indent,
     not_all,
     paragraph,
     said_by,
     short_line,
     string,
+    written_call,
 )
-from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_lines
+from agentctl.interfaces.words.argument_lines import argument_lines
+from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_look
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 from agentctl.interfaces.words.looks.printed_rows import printed_lines
@@ -84,7 +85,7 @@ def _drawn(entry: TranscriptEntry, width: int) -> list[SpanLine] | None:
     if entry.kind in (RowType.TOOL, RowType.AGENT) and entry.ends and text:
         returned = _printed(text) if entry.kind == RowType.TOOL else _answered(text, width - len(_STEP))
         below = [SpanLine((TextSpan(_STEP), *line.spans), len(_STEP) + line.hang) for line in returned]
-        return [SpanLine((safe_span(f"{by}{call_line(entry)}"),)), *below]
+        return [*_behind(by, [SpanLine((safe_span(line),)) for line in written_call(entry)]), *below]
     return None
 
 
@@ -110,18 +111,18 @@ def _behind(before: str, lines: Sequence[SpanLine]) -> list[SpanLine]:
 
 
 def _call_lines(name: str, detail: object) -> Iterator[SpanLine]:
-    todos = todo_lines(name, detail)
-    if todos is not None:
-        yield SpanLine((safe_span(short_line(name)),))
-        yield from _some(list(map(_line, todos)))
+    """Yield what a call would do, and below it the arguments that are not in that; nothing where it has no look."""
+    look = todo_look(name, detail) or call_look(name, detail)
+    if look is None:
         return
-    look = call_look(name, detail)
-    for verb, subject, lines in look.parts if look is not None else ():
+    for verb, subject, lines in look.parts:
         is_command = lines[:1] and lines[0].sign == "$"
         if not is_command:
             yield SpanLine((safe_span(short_line(f"{verb} {subject}"), TextLook.HEADING),))
         yield from _some(list(map(_line, lines)))
-    if look is not None and look.said:
+    for line in argument_lines(look.rest):
+        yield SpanLine((TextSpan(_STEP), safe_span(line, TextLook.QUIET)), len(_STEP))
+    if look.said:
         yield SpanLine((safe_span(f"# {short_line(look.said)}", TextLook.QUIET),))
 
 
