@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from agentctl.domain.activity.row import RowType
@@ -12,14 +13,14 @@ from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
 from agentctl.domain.agent.telling_argument import telling_of
 from agentctl.domain.markdown.markdown_words import words_of_markdown
-from agentctl.domain.text.plaintext import plain, whole
+from agentctl.domain.text.nesting import TOO_DEEP
+from agentctl.domain.text.plaintext import beginning, plain, shortened, whole
 from agentctl.domain.worker.ends import end_in_words
-from agentctl.interfaces.words.argument_lines import called_lines
-from agentctl.interfaces.words.argument_lines import short_line as short_line  # noqa: PLC0414 - others import it from here
 from agentctl.interfaces.words.value_words import NOTHING, duration, short_number, shown_json
 from agentctl.interfaces.words.worker import agent_with_policy, elapsed, full_standing, progress_words, said_words
 from agentctl.operations.show.tree_view import WorkerTree
 
+_LONGEST = 100
 #: So much of what an agent says is looked at for a line, and is in it at most: addresses of links are not.
 _SAID_LOOKED_AT, _MOST_WORDS = 2000, 400
 #: What agents write as Markdown; of a sub-agent, what it has answered.
@@ -30,6 +31,8 @@ _STEP = "  "
 _DEEPEST_INDENT, _DEEPEST_PARAGRAPH = 30, 20
 #: How much of a tool's result is shown; `activity --json` has all of it.
 RETURNED_LINES, RETURNED_CHARACTERS = 20, 4000
+#: So many arguments of a call are shown, and of each as much as of a result: a long one does not hide the others.
+_MOST_ARGUMENTS = 100
 #: The types of rows that are shown in full, and the prefix of each.
 _MARKS = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) ", RowType.QUESTION: "? ", RowType.NOTE: "note: "}
 
@@ -135,6 +138,11 @@ def telling(detail: Mapping[str, Any] | None) -> str:
     """Return the argument that says most about a call; else all of them."""
     found = telling_of(detail or {})
     return found[1] if found is not None else shown_json(detail) if detail else ""
+
+
+def short_line(text: object) -> str:
+    """Return one line of a text, cut and safe to show."""
+    return shortened(plain(" ".join(str(text or "").split())), _LONGEST)
 
 
 def one_line(text: str) -> str:
@@ -262,6 +270,63 @@ def call_line(entry: TranscriptEntry) -> str:
     call = row_label({**shown, "type": entry.kind, **({"text": None} if is_call else {})})
     badge = f"[{short_line(entry.fields.get('agentType') or 'agent')}] " if entry.kind == RowType.AGENT else ""
     return f"{badge}{call} {_status(entry)}".rstrip()
+
+
+def called_lines(name: str | None, arguments: Mapping[str, Any], outcome: str = "") -> list[str]:
+    r"""Return a call as it was written: its tool and the argument that says most, then all others.
+
+    Args:
+        outcome: What stands behind the first line.
+
+    >>> called_lines("Grep", {"pattern": "foo", "path": "src"})
+    ['Grep src  pattern: foo']
+    >>> called_lines("Bash", {"command": "cat\nls", "timeout": 5}, " -> failed")
+    ['Bash -> failed', '  command:', '    cat', '    ls', '  timeout: 5']
+    """
+    head, found = short_line(name or "tool"), telling_of(arguments)
+    if found is not None and arguments[found[0]] == short_line(found[1]):
+        head = f"{head} {found[1]}"
+        arguments = {key: value for key, value in arguments.items() if key != found[0]}
+    lines = argument_lines(arguments)
+    is_clear = len(arguments) > 1 or _STEP not in "".join(lines)
+    if len(lines) == 1 and is_clear and len(head) + len(lines[0]) <= _LONGEST:
+        return [f"{head}{_STEP}{lines[0]}{outcome}"]
+    return [f"{head}{outcome}", *(f"{_STEP}{line}" for line in lines)]
+
+
+def argument_lines(arguments: Mapping[str, Any]) -> list[str]:
+    r"""Return arguments as lines that are safe to show, but for tabs; of a long one the beginning.
+
+    >>> argument_lines({"timeout": 5, "env": {"A": "b"}}), argument_lines({"content": "a\nb"})
+    (['timeout: 5  env: {"A":"b"}'], ['content:', '  a', '  b'])
+    """
+    shown = islice(arguments.items(), _MOST_ARGUMENTS)
+    lines = [line for key, value in shown for line in _argument(key, value)]
+    in_one = _STEP.join(lines)
+    # What has a gap itself could look like two arguments.
+    if len(lines) == len(arguments) and len(in_one) <= _LONGEST and in_one.count(_STEP) < len(lines):
+        return [in_one]
+    more = len(arguments) - _MOST_ARGUMENTS
+    return [*lines, f"… {more:,} more arguments"] if more > 0 else lines
+
+
+def _argument(key: str, value: object) -> Iterator[str]:
+    name, text = plain(key), plain(beginning(_text_of(value), RETURNED_CHARACTERS), keep="\n\t")
+    if "\n" not in text:
+        yield f"{name}: {text}"
+        return
+    yield f"{name}:"
+    lines = text.removesuffix("\n").split("\n")
+    yield from (f"{_STEP}{line}" for line in lines[:RETURNED_LINES])
+    if len(lines) > RETURNED_LINES:
+        yield f"{_STEP}… {len(lines) - RETURNED_LINES:,} more lines"
+
+
+def _text_of(value: object) -> str:
+    try:
+        return value if isinstance(value, str) and value else shown_json(value)
+    except RecursionError:
+        return TOO_DEEP
 
 
 def _status(entry: TranscriptEntry) -> str:

@@ -13,6 +13,7 @@ from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.interfaces.words.activity import (
     RETURNED_CHARACTERS,
     RETURNED_LINES,
+    argument_lines,
     entry_indent,
     not_all,
     paragraph,
@@ -21,7 +22,6 @@ from agentctl.interfaces.words.activity import (
     string,
     written_call,
 )
-from agentctl.interfaces.words.argument_lines import argument_lines
 from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_look
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
