@@ -23,6 +23,7 @@ from agentctl.domain.question import (
 from agentctl.domain.text.nesting import TOO_DEEP
 from agentctl.domain.text.plaintext import beginning, distinct, plain, whole
 from agentctl.domain.text.terminal_rows import edged_rows, most_cells, rows_within
+from agentctl.domain.text.words_diff import ADDED, REMOVED
 from agentctl.encoding import as_utf8
 from agentctl.interfaces.words.activity import one_line
 from agentctl.interfaces.words.looks.call_look import CallLine, CallLook, call_look
@@ -95,8 +96,9 @@ def _look_pieces(question: Question, look: CallLook, width: int) -> Iterator[_Pi
     """Yield what a call would do, then its other arguments, and last what the agent says about it."""
     for verb, subject, lines in look.parts:
         yield (STEP + call_rows(f"{verb} {subject}".rstrip(" "), STEP + EDGE, width) + "\n", "blocked")
+        spells_tabs = _is_of_tabs(lines)
         for line in lines:
-            yield from _line_pieces(line, STEP * 2 + EDGE, width)
+            yield from _line_pieces(line, STEP * 2 + EDGE, width, spells_tabs=spells_tabs)
     for key, value in look.rest.items():
         yield from argument_pieces(key, value, width)
     for said in dict.fromkeys(filter(None, (question.described, look.said))):
@@ -107,13 +109,25 @@ def look_lines(look: CallLook, edge: str) -> Iterator[str]:
     """Yield what a call would do as lines that are not wrapped; its other arguments are not among them."""
     for verb, subject, lines in look.parts:
         yield edge + _shown(f"{verb} {subject}".rstrip(" "))
+        spells_tabs = _is_of_tabs(lines)
         for line in lines:
-            yield f"{edge}{STEP}{line.sign:<1} {_shown(line.text)}"
+            yield f"{edge}{STEP}{line.sign:<1} {_shown(line.text, spells_tabs=spells_tabs)}"
 
 
-def _line_pieces(line: CallLine, edge: str, width: int) -> Iterator[_Piece]:
+def _is_of_tabs(lines: Sequence[CallLine]) -> bool:
+    """Return whether a change may be one of tabs: with spaces for them, what is removed and added could look alike."""
+    removed, added = ({line.text for line in lines if line.sign == sign} for sign in (REMOVED, ADDED))
+    if not removed or not added:
+        return False
+    has_tabs = [any("\t" in text for text in texts) for texts in (removed, added)]
+    alike = {_shown(text) for text in removed - added} & {_shown(text) for text in added - removed}
+    is_in_word = any("\t" in line.text[begin:end] for line in lines for begin, end in line.words)
+    return any(has_tabs) and bool(alike or is_in_word or not all(has_tabs))
+
+
+def _line_pieces(line: CallLine, edge: str, width: int, *, spells_tabs: bool) -> Iterator[_Piece]:
     """Yield the rows of a line of a call: its sign is on the first one, and `>` on those in which it goes on."""
-    shown, looks = _shown(line.text), _looks_of(line)
+    shown, looks = _shown(line.text, spells_tabs=spells_tabs), _looks_of(line, spells_tabs=spells_tabs)
     at, sign = 0, line.sign
     for row in rows_within(shown, max(width - most_cells(edge) - 2, 2)):
         yield (f"{edge}{sign:<1} ", "text" if line.look == TextLook.CODE else line.look)
@@ -123,19 +137,23 @@ def _line_pieces(line: CallLine, edge: str, width: int) -> Iterator[_Piece]:
         at, sign = at + len(row), ">"
 
 
-def _looks_of(line: CallLine) -> list[TextLook]:
+def _looks_of(line: CallLine, *, spells_tabs: bool) -> list[TextLook]:
     """Return the look of each character of a line as it is shown."""
-    looks = [line.look] * len(_shown(line.text))
+
+    def place_of(at: int) -> int:
+        return len(_shown(line.text[:at], spells_tabs=spells_tabs))
+
+    looks = [line.look] * place_of(len(line.text))
     word = TextLook.REMOVED_WORD if line.look == TextLook.REMOVED else TextLook.ADDED_WORD
     for begin, end in line.words[:_MOST_WORDS]:
-        for place in range(len(_shown(line.text[:begin])), len(_shown(line.text[:end]))):
+        for place in range(place_of(begin), place_of(end)):
             looks[place] = word
     return looks
 
 
-def _shown(text: str) -> str:
+def _shown(text: str, *, spells_tabs: bool = False) -> str:
     """Return a line of a call, safe to show: also what nobody would see is there, and a line break in a name."""
-    return distinct(whole(plain(as_utf8(text), keep="\t"))).expandtabs(4)
+    return distinct(whole(plain(as_utf8(text), keep="" if spells_tabs else "\t"))).expandtabs(4)
 
 
 def argument_pieces(key: object, value: object, width: int) -> Iterator[_Piece]:
@@ -179,8 +197,11 @@ def call_rows(text: str, edge: str, width: int) -> str:
 
 
 def text_within(text: str, *, is_call: bool = False) -> str:
-    """Return the beginning of a text that is safe to show, with its lines; of a call also what is not to be seen."""
-    safe = whole(plain(as_utf8(text[:_LONGEST]), keep="\n\t"))
+    """Return the beginning of a text that is safe to show, with its lines; of a call also what is not to be seen.
+
+    What looks like another text is not to be seen either: a tab of a call is spelled out.
+    """
+    safe = whole(plain(as_utf8(text[:_LONGEST]), keep="\n" if is_call else "\n\t"))
     lines = (distinct(safe) if is_call else safe).expandtabs(4).split("\n")
     return "\n".join(lines[:_MOST_LINES]) + ("\n… (this is not all of it)" if _is_cut(text) else "")
 

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inCommon, linesDiff, wordsDiff } from '../../../agentctl/interfaces/web/page/js/text/words_diff.js';
+import {
+  inCommon,
+  isOfTabs,
+  linesDiff,
+  tabsSpelled,
+  wordsDiff,
+} from '../../../agentctl/interfaces/web/page/js/text/words_diff.js';
 
 const marked = (pieces) => pieces.map(({ text, changed }) => (changed ? `<${text}>` : text)).join('');
 const drawn = (old, now) =>
@@ -68,4 +74,17 @@ test('lines made to be slow, or to be many pieces, differ as a whole', () => {
 test('of two lines with little in common nothing is marked', () => {
   const [old, now] = wordsDiff('the first of all of these lines', 'a quite other sentence, the end');
   assert.deepEqual([marked(old), marked(now)], ['the first of all of these lines', 'a quite other sentence, the end']);
+});
+
+test('a change of tabs into spaces, and one that leaves them', () => {
+  const changes = [
+    ['\tgcc x\n', '    gcc x\n', true],
+    ['a\tb\n\tc', 'a   b\n\tc\n\td', true],
+    ['\tgo(1)\n\tend', '    go(2)\n\tstop', true],
+    ['\tgo(1)', '\tgo(2)', false],
+    ['', '\tgo(1)', false],
+    ['a', 'b', false],
+  ];
+  for (const [old, now, wanted] of changes) assert.equal(isOfTabs(linesDiff(old, now)), wanted, `${old} ${now}`);
+  assert.equal(tabsSpelled('\ta\tb'), '\\ta\\tb');
 });

@@ -86,6 +86,26 @@ def test_what_the_agent_says_stands_behind_the_command_and_is_called_its_own_wor
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("\tgcc x\n", "    gcc x\n", ["- \\tgcc x", "+     gcc x"]),
+        ("a\tb\n\tc", "a   b\n\tc\n\td", ["- a\\tb", "+ a   b", "  \\tc", "+ \\td"]),
+        ("\tgo(1)\n\tend", "    go(2)\n\tstop", ["- \\tgo(1)", "- \\tend", "+     go(2)", "+ \\tstop"]),
+        ("\tgo(1)", "\tgo(2)", ["-     go(1)", "+     go(2)"]),
+    ],
+)
+def test_a_tab_is_told_from_the_spaces_that_it_becomes(old: str, new: str, lines: list[str]) -> None:
+    question = asked("Edit", {"file_path": "a", "old_string": old, "new_string": new})
+    rows = rows_of(question, 80)
+    listed = question_lines(OpenQuestion("t1", "a", question, is_waiting=True))
+    for line in lines:
+        assert f"    {EDGE}{line}" in rows
+        assert f"    |   {line}" in listed
+    raw = "\n".join(rows_of(question, 80, is_raw=True))
+    assert raw.count("\\t") == f"{old}{new}".count("\t")
+
+
+@pytest.mark.parametrize(
     ("tool", "arguments"),
     [
         ("Bash", {"command": "true;" * 20_000 + HARM}),

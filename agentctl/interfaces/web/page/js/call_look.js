@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from './dom.js';
 import { distinct } from './safe_text.js';
 import { coloured, languageOf } from './text/highlight.js';
-import { linesDiff } from './text/words_diff.js';
+import { isOfTabs, linesDiff, tabsSpelled } from './text/words_diff.js';
 import { counted } from './words.js';
 
 /** @import { Coloured } from './text/highlight.js' */
@@ -38,11 +38,11 @@ export function CallLook({ look, isAsked = false }) {
 }
 
 /**
- * Arguments as they are.
+ * Arguments as they are, with each tab spelled out: with spaces they could look the same.
  * @param {{ entries: Array<[string, unknown]> }} props
  */
 export function Arguments({ entries }) {
-  return html`<div class="raw-arguments">${entries.map(([name, value]) => html`<div key=${name} class="argument"><span class="name foreign">${distinct(argumentName(name))}</span><span class="value foreign">${distinct(argumentText(value))}</span></div>`)}</div>`;
+  return html`<div class="raw-arguments">${entries.map(([name, value]) => html`<div key=${name} class="argument"><span class="name foreign">${distinct(argumentName(name))}</span><span class="value foreign">${tabsSpelled(distinct(argumentText(value)))}</span></div>`)}</div>`;
 }
 
 /** @param {{ command: string, isAsked: boolean }} props */
@@ -76,21 +76,24 @@ function Change({ change, isAsked }) {
     if (now === undefined) return [];
     return linesDiff(distinct(old ?? ''), distinct(isNew ? now.replace(/(.)\n$/s, '$1') : now));
   }, [old, now, patch]);
+  const spellsTabs = useMemo(() => isAsked && isOfTabs(lines), [lines, isAsked]);
   const added = lines.filter(({ kind }) => kind === 'add').length;
   const removed = lines.filter(({ kind }) => kind === 'remove').length;
   const shown = isWhole || isAsked ? lines : lines.slice(0, MOST_LINES);
   return html`<section class="change">
     <p class="change-head"><span class="verb">${verb}</span> <span class="path foreign">${distinct(path)}</span>
       ${lines.length > 0 && html`<span class="numbers">${added > 0 && html`<span class="plus">+${added}</span>`} ${removed > 0 && html`<span class="minus">-${removed}</span>`}</span>`}</p>
-    ${lines.length > 0 && html`<${Lines} lines=${shown} isPatch=${patch !== undefined} language=${isAsked ? '' : languageOf(path)} />`}
+    ${lines.length > 0 && html`<${Lines} lines=${shown} isPatch=${patch !== undefined} spellsTabs=${spellsTabs} language=${isAsked ? '' : languageOf(path)} />`}
     ${shown.length < lines.length && html`<button type="button" class="small plain" onClick=${() => setWhole(true)}>Show all (${counted(lines.length, 'line')})</button>`}
     ${isNew && !now.endsWith('\n') && html`<p class="quiet">${now ? 'without a line break at its end' : 'with nothing in it'}</p>`}
   </section>`;
 }
 
-/** @param {{ lines: DiffLine[], isPatch: boolean, language: string }} props */
-function Lines({ lines, isPatch, language }) {
-  return html`<div class="change-lines foreign">${lines.map(({ kind, pieces }, at) => html`<div key=${at} class=${`change-line ${kind}`}><span class="mark-sign" aria-hidden="true">${isPatch && kind === 'same' ? '' : SIGNS[kind]}</span>${SPOKEN[kind] && html`<span class="unseen">${SPOKEN[kind]}</span>`}<code>${pieces.map((piece) => (piece.changed ? html`<mark>${piece.text}</mark>` : colours(piece.text, pieces.length > 1 ? '' : language)))}</code></div>`)}</div>`;
+/** @param {{ lines: DiffLine[], isPatch: boolean, spellsTabs: boolean, language: string }} props */
+function Lines({ lines, isPatch, spellsTabs, language }) {
+  /** @param {string} text */
+  const shown = (text) => (spellsTabs ? tabsSpelled(text) : text);
+  return html`<div class="change-lines foreign">${lines.map(({ kind, pieces }, at) => html`<div key=${at} class=${`change-line ${kind}`}><span class="mark-sign" aria-hidden="true">${isPatch && kind === 'same' ? '' : SIGNS[kind]}</span>${SPOKEN[kind] && html`<span class="unseen">${SPOKEN[kind]}</span>`}<code>${pieces.map((piece) => (piece.changed ? html`<mark>${shown(piece.text)}</mark>` : colours(shown(piece.text), pieces.length > 1 ? '' : language)))}</code></div>`)}</div>`;
 }
 
 /**

@@ -134,3 +134,38 @@ function replaced(old, now) {
     ...now.map((line, at) => /** @type {DiffLine} */ ({ kind: 'add', pieces: pairs[at]?.[1] ?? whole(line) })),
   ];
 }
+
+const AS_WIDE = '    ';
+
+/** @param {string} text */
+export const tabsSpelled = (text) => text.replaceAll('\t', '\\t');
+
+/**
+ * Whether a change may be one of tabs: with spaces for them, what is removed and added could look alike.
+ * @param {DiffLine[]} lines
+ */
+export function isOfTabs(lines) {
+  const removed = textsOf(lines, 'remove');
+  const added = textsOf(lines, 'add');
+  const haveTabs = [removed, added].map((texts) => [...texts].some((text) => text.includes('\t')));
+  if (!removed.size || !added.size || !haveTabs.includes(true)) return false;
+  const alike = new Set([...removed].filter((text) => !added.has(text)).map(expanded));
+  const isInWord = lines.some(({ pieces }) => pieces.some(({ text, changed }) => changed && text.includes('\t')));
+  return haveTabs.includes(false) || isInWord
+    || [...added].some((text) => !removed.has(text) && alike.has(expanded(text)));
+}
+
+/**
+ * @param {DiffLine[]} lines
+ * @param {DiffLine['kind']} wanted
+ */
+const textsOf = (lines, wanted) => new Set(
+  lines.filter(({ kind }) => kind === wanted).map(({ pieces }) => pieces.map(({ text }) => text).join('')),
+);
+
+/** @param {string} text */
+const expanded = (text) => {
+  let line = '';
+  for (const one of text) line += one === '\t' ? AS_WIDE.slice(line.length % AS_WIDE.length) : one;
+  return line;
+};
