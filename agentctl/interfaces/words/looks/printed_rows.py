@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agentctl.domain.text.terminal_output import TerminalOutput, TerminalRow, rows_of_text
+from agentctl.domain.text.terminal_output import StyledText, TerminalOutput, TerminalRow, rows_of_text
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans
+from agentctl.interfaces.words.looks.span_tables import cells_wide
 from agentctl.interfaces.words.looks.terminal_styles import with_styles
 
 _ANEW = "\r\x1b[K"
@@ -20,8 +21,8 @@ class PrintedRows:
     Args:
         has_colours: Styles are shown.
         follows: Rows are printed as they come; otherwise as they are in the end.
-        columns: Those of the terminal, where a line that is not complete is printed, and over again; None where each is
-            printed once it is complete.
+        columns: Those of the terminal, where a line that is not complete is printed; then what it grows by, or else all
+            of it again, over what it was where that fits into a row. None where each is printed once it is complete.
     """
 
     def __init__(self, *, has_colours: bool, follows: bool, columns: int | None = None) -> None:
@@ -67,10 +68,12 @@ class PrintedRows:
 
     def _printed(self, rows: list[TerminalRow], *, is_open: bool) -> Iterator[str]:
         was, self._open = self._open, None
-        if was is not None:
-            is_same = was.at == rows[0].at and len(was.text) < (self._columns or 0)
-            yield _ANEW if is_same else "\n"
-        yield "\n".join(map(self._words, rows))
+        first, *further = rows
+        is_same = was is not None and was.at == first.at
+        rest = _beyond(was, first) if was is not None and is_same else None
+        if was is not None and rest is None:
+            yield _ANEW if is_same and cells_wide(was.text) < (self._columns or 0) else "\n"
+        yield "\n".join(map(self._words, [first if rest is None else first._replace(spans=rest), *further]))
         if is_open:
             self._open = rows[-1]
         else:
@@ -83,6 +86,16 @@ class PrintedRows:
 def printed_row(row: TerminalRow, *, has_colours: bool) -> str:
     """Return what is printed of a row."""
     return with_styles(row.spans) if has_colours else row.text
+
+
+def _beyond(was: TerminalRow, row: TerminalRow) -> tuple[StyledText, ...] | None:
+    """Return what a row has behind all of what it was; None where it is not that any more."""
+    left, begun, rest = len(was.text), list[StyledText](), list[StyledText]()
+    for text, style in row.spans:
+        begun += [StyledText(text[:left], style)] if left else []
+        rest += [StyledText(text[left:], style)] if len(text) > left else []
+        left = max(left - len(text), 0)
+    return tuple(rest) if tuple(begun) == was.spans else None
 
 
 def printed_lines(text: str, most: int | None = None, *, is_end: bool = False) -> list[SpanLine]:
