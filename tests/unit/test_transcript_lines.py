@@ -17,7 +17,7 @@ from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.looks.look import TextSpan, style_of
 from agentctl.interfaces.words.looks.printed_rows import PrintedRows, printed_lines
-from agentctl.interfaces.words.looks.transcript_lines import entry_lines
+from agentctl.interfaces.words.looks.transcript_lines import entry_lines, paragraphs
 
 PIECES = ["\x1b[31m", "\x1b[1;4;48;5;200m", "\x1b[38;2;1;2;3;7m", "\x1b[m", "\x1b[K", "\x1b[2A", "\r", "\n", "\t",
           "\x07", "\x1b]8;;http://e.org\x07", "\x9b5m", "\u202e", "old", " ", "中"]  # fmt: skip
@@ -113,6 +113,26 @@ def test_it_is_nothing_but_safe_text_in_styles_that_a_terminal_has(pieces: list[
         for text, look in line.spans:
             assert plain(text) == text
             assert look == "text" or str(Style.parse(style_of(look))) not in ("", "none")
+
+
+def test_files_that_were_read_in_a_row_are_one_paragraph() -> None:
+    def entry(name: str, *, begins: bool, depth: int = 0, **fields: Any) -> TranscriptEntry:
+        at, fields = "2026-01-01T10:00:00.000Z", {"name": name, **fields}
+        return TranscriptEntry(at, depth, "explore" if depth else None, RowType.TOOL, begins, not begins, fields)
+
+    def reads(file: str, *, depth: int = 0, status: str = "completed") -> list[TranscriptEntry]:
+        end = entry("Read", begins=False, depth=depth, status=status, text="inside")
+        return [entry("Read", begins=True, depth=depth, detail={"file_path": file}), end]
+
+    entries = [
+        *reads("a"), *reads("b"), *reads("c", depth=1), entry("Bash", begins=True, detail={"command": "ls"}),
+        *reads("d"), *reads("e", status="failed"),
+        entry("Read", begins=True, detail={"file_path": "f", "offset": 5}),
+    ]  # fmt: skip
+    assert [[line.text[10:] for line in lines] for lines in paragraphs(entries, 80)] == [
+        ["Read 2 files: a, b"], ["  [explore] Read c"], ["$ ls"], ["Read 2 files: d, e"],
+        ["Read -> failed", "  inside"], ["Read f  offset: 5"],
+    ]  # fmt: skip
 
 
 def fed(*pieces: str, columns: int = 20) -> list[str]:

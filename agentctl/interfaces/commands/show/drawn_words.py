@@ -35,6 +35,14 @@ def drawn_entry(entry: TranscriptEntry) -> Rows:
     return _rows(entry_lines(entry, width), width)
 
 
+def drawn_entries(entries: Iterable[TranscriptEntry]) -> Iterator[Rows]:
+    """Yield the paragraphs of a transcript that is complete: files that were read in a row are one."""
+    from agentctl.interfaces.words.looks.transcript_lines import paragraphs
+
+    width = _width()
+    yield from (_rows(lines, width) for lines in paragraphs(entries, width))
+
+
 def _width() -> int:
     from agentctl.interfaces.commands.parts.tables import width_of_terminal
 

@@ -25,7 +25,7 @@ from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import BY_LINE_IN_TASK, FOLLOW, NAMED_INSTANCES, PLAIN
 from agentctl.interfaces.commands.parts.json_text import as_json
 from agentctl.interfaces.commands.parts.selection import SELECT, Selection, headed, workers_chosen
-from agentctl.interfaces.commands.show.drawn_words import drawn_entry
+from agentctl.interfaces.commands.show.drawn_words import Rows, drawn_entries, drawn_entry
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.event import event_line
 from agentctl.interfaces.words.looks.printed_rows import PrintedRows, printed_row
@@ -79,7 +79,7 @@ def logs(
         if not (raw or stdout or stderr) and has_transcript(find_worker(task, name)):
             entries = follow_transcript(task, name, follow=follow, tail=tail)
             if call.draws and not plain_text:
-                yield from map(drawn_transcript, entries)
+                yield from map(drawn_transcript, entries) if follow else map(_as_drawn, drawn_entries(entries))
                 continue
             texts = map(paragraph, entries)
             yield from (Shown(_piece("transcript", text, owner)) if call.json else Raw(text) for text in texts)
@@ -97,6 +97,10 @@ def logs(
 def drawn_transcript(entry: TranscriptEntry) -> Shown[LogPiece]:
     """Return what a terminal shows of an entry: Markdown drawn, and calls as what they do."""
     return Shown(table=lambda: Picture(drawn_entry(entry)))
+
+
+def _as_drawn(rows: Rows) -> Shown[LogPiece]:
+    return Shown(table=lambda: Picture(rows))
 
 
 def _output(call: Invocation, chunks: Chunks, owner: str | None) -> Iterator[Shown[LogPiece] | Raw]:

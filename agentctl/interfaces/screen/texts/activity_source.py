@@ -32,7 +32,7 @@ from agentctl.interfaces.screen.texts.shown import (
 from agentctl.interfaces.screen.texts.source_file import BLOCK, LineBlock
 from agentctl.interfaces.words.activity import entry_indent, paragraph
 from agentctl.interfaces.words.looks.call_kinds import reads_files
-from agentctl.interfaces.words.looks.transcript_lines import entry_lines, reads_lines
+from agentctl.interfaces.words.looks.transcript_lines import BAD_ENDS, entry_lines, reads_lines
 
 #: More than any agent does, and 60 MB in memory at worst; 100 MB of activity usually have a tenth of it.
 _MOST_PARAGRAPHS = 1_000_000
@@ -41,7 +41,6 @@ _MOST_TYPES = 20_000
 _CACHED, _CACHED_CHARACTERS = 256, 1 << 21
 _STAMP = len("hh:mm:ss")
 _BEGINS, _ENDS = 1, 2
-_BAD_ENDS = ("failed", "denied", "cancelled")
 #: Words of `agentctl.interfaces.words.activity` that are in no row.
 _WORDS = (
     "thinks note agent tool completed answered denied failed cancelled running characters question message cut"
@@ -162,7 +161,7 @@ class ActivitySource(LineSource, DrawnForm):
             self._reading.discard(row.id)
         elif len(self._reading) < _MOST_TYPES:
             self._reading.add(row.id)
-        return None if row.fields.get("status") in _BAD_ENDS else row.parent
+        return None if row.fields.get("status") in BAD_ENDS else row.parent
 
     def paragraph(self, number: int) -> tuple[ShownLine, ...]:
         """Return the lines of a paragraph."""
@@ -245,6 +244,6 @@ def _as_written(entry: TranscriptEntry) -> tuple[ShownLine, ...]:
 
 
 def _tone(entry: TranscriptEntry) -> Tone:
-    if entry.ends and entry.fields.get("status") in _BAD_ENDS:
+    if entry.ends and entry.fields.get("status") in BAD_ENDS:
         return Tone.PROBLEM
     return _TONES.get(entry.kind, Tone.USUAL)

@@ -5,8 +5,8 @@ What a call returned is shown as a terminal shows an output.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
@@ -22,11 +22,13 @@ from agentctl.interfaces.words.activity import (
     string,
     written_call,
 )
+from agentctl.interfaces.words.looks.call_kinds import reads_files
 from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_look
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 from agentctl.interfaces.words.looks.printed_rows import printed_lines
 
+BAD_ENDS = ("failed", "denied", "cancelled")
 #: What agents write, and what stands before it. What they ask is spelled out.
 _WRITTEN: Mapping[str, str] = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) "}
 #: More lines of one call are counted; a command is longer than these only where it writes a file.
@@ -52,6 +54,22 @@ def entry_lines(entry: TranscriptEntry, width: int) -> list[SpanLine]:
         else line
         for place, line in enumerate(spans)
     ]
+
+
+def paragraphs(entries: Iterable[TranscriptEntry], width: int) -> Iterator[list[SpanLine]]:
+    """Yield the lines of entries; of files that were read in a row only one."""
+    for reader, group in groupby(entries, _reader_of):
+        if reader is None:
+            yield from (entry_lines(entry, width) for entry in group)
+            continue
+        reads = list(group)
+        yield reads_lines(reads) if len(reads) > 1 else entry_lines(reads[0], width)
+
+
+def _reader_of(entry: TranscriptEntry) -> tuple[int, str | None] | None:
+    """Return who reads a file by a call, that went well so far; None of any other entry."""
+    is_read = entry.kind == RowType.TOOL and reads_files(entry.fields.get("name"))
+    return (entry.depth, entry.agent_type) if is_read and entry.fields.get("status") not in BAD_ENDS else None
 
 
 def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
