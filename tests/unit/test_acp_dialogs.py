@@ -119,6 +119,9 @@ def test_an_edit_that_asks_is_a_diff_of_the_protocol_with_what_nobody_sees_spell
     hidden = permission({**edit, "file_path": "a\u200b.py"})
     asked = hidden._replace(asked=hidden.asked._replace(tool="Edit"))
     assert [one["path"] for one in content(asked) if one["type"] == "diff"] == ["/a\\u200b.py"]
+    spaces = permission({**edit, "old_string": "\tx", "new_string": "    x"})
+    asked = spaces._replace(asked=spaces.asked._replace(tool="Edit"))
+    assert [one["oldText"] for one in content(asked) if one["type"] == "diff"] == ["\\tx"]
     gone = permission({"changes": [{"path": "a\u200b\n.py", "kind": "delete"}]})
     asked = gone._replace(asked=gone.asked._replace(tool="Edit"))
     assert "```diff\ndelete a\\u200b\\n.py\n```" in texts(asked)

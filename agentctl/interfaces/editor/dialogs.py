@@ -39,8 +39,8 @@ from agentctl.interfaces.editor.updates.contents import (
 from agentctl.interfaces.editor.updates.html_as_text import html_as_text
 from agentctl.interfaces.editor.updates.tool_cards import title_of
 from agentctl.interfaces.words.looks.call_kinds import tool_kind
-from agentctl.interfaces.words.looks.call_look import call_look
-from agentctl.interfaces.words.question_pieces import kind_of_asker
+from agentctl.interfaces.words.looks.call_look import CallLook, call_look
+from agentctl.interfaces.words.question_pieces import is_of_tabs, kind_of_asker
 from agentctl.interfaces.words.value_words import shown_json
 from agentctl.lean import NamedTuple
 
@@ -89,19 +89,21 @@ def _dialog_content(question: EditorQuestion) -> list[Content]:
     look = call_look(asked.tool or "", asked.arguments) if asked.is_permission else None
     if look is None or not part_shown(question).is_whole:
         return text_content(dialog_words(question))
-
-    def shown(line: str) -> str:
-        return distinct(whole(plain(line, keep="\t")))
-
     rest = {**look.rest, **({DESCRIPTION: look.said} if look.said else {})}
     words = asked.described if asked.described != look.said else None
     cwd = str(read_known(question.worker.spec).get("cwd") or "/")
     return [
         *text_content(f"{_asker(question)} asks:\n{fenced(safe(asked, asked.text))}"),
-        *look_content(look, cwd, shown),
+        *(content for part in look.parts for content in _asked_content(look._replace(parts=(part,)), cwd)),
         *(code_content(safe(asked, shown_json(rest)), "json") if rest else ()),
         *(code_content(safe(asked, f"in its own words: {words}")) if words else ()),
     ]
+
+
+def _asked_content(look: CallLook, cwd: str) -> list[Content]:
+    """Return what a call would do to one thing, with what nobody sees spelled out."""
+    keep = "" if is_of_tabs(look.parts[0].lines) else "\t"
+    return look_content(look, cwd, lambda line: distinct(whole(plain(line, keep=keep))))
 
 
 def part_shown(question: EditorQuestion) -> ShownQuestion:

@@ -96,7 +96,7 @@ def _look_pieces(question: Question, look: CallLook, width: int) -> Iterator[_Pi
     """Yield what a call would do, then its other arguments, and last what the agent says about it."""
     for verb, subject, lines in look.parts:
         yield (STEP + call_rows(f"{verb} {subject}".rstrip(" "), STEP + EDGE, width) + "\n", "blocked")
-        spells_tabs = _is_of_tabs(lines)
+        spells_tabs = is_of_tabs(lines)
         for line in lines:
             yield from _line_pieces(line, STEP * 2 + EDGE, width, spells_tabs=spells_tabs)
     for key, value in look.rest.items():
@@ -109,12 +109,12 @@ def look_lines(look: CallLook, edge: str) -> Iterator[str]:
     """Yield what a call would do as lines that are not wrapped; its other arguments are not among them."""
     for verb, subject, lines in look.parts:
         yield edge + _shown(f"{verb} {subject}".rstrip(" "))
-        spells_tabs = _is_of_tabs(lines)
+        spells_tabs = is_of_tabs(lines)
         for line in lines:
             yield f"{edge}{STEP}{line.sign:<1} {_shown(line.text, spells_tabs=spells_tabs)}"
 
 
-def _is_of_tabs(lines: Sequence[CallLine]) -> bool:
+def is_of_tabs(lines: Sequence[CallLine]) -> bool:
     """Return whether a change may be one of tabs: with spaces for them, what is removed and added could look alike."""
     removed, added = ({line.text for line in lines if line.sign == sign} for sign in (REMOVED, ADDED))
     if not removed or not added:
