@@ -163,6 +163,45 @@ def test_many_files_have_a_list_beside_them(task: Task, repository: Path, visit:
     expect(region.locator(".code-line")).to_have_count(60)
 
 
+def test_each_file_can_be_the_current_one(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
+    page = opened_after_its_end(visit, tmp_path)  # All of it is on the screen: nothing can be scrolled to its top.
+    tools = page.get_by_role("button", name="Next file").locator("..")
+    expect(tools).to_contain_text("1 of 2")
+    page.keyboard.press("J")
+    expect(tools).to_contain_text("2 of 2")
+    expect(files(page).get_by_role("button", name="new.txt")).to_have_attribute("aria-current", "true")
+    page.reload()
+    expect(tools).to_contain_text("2 of 2")
+    page.keyboard.press("j")
+    expect(page.get_by_role("region", name="new.txt", exact=True).get_by_role("button", name="line 1")).to_be_focused()
+    page.keyboard.press("V")
+    expect(page.get_by_role("checkbox", name="new.txt is viewed")).to_be_checked()
+    expect(page.get_by_role("checkbox", name="a.txt is viewed")).not_to_be_checked()
+    expect(tools).to_contain_text("2 of 2")
+    page.keyboard.press("K")
+    expect(tools).to_contain_text("1 of 2")
+    files(page).get_by_role("button", name="new.txt").click()
+    expect(tools).to_contain_text("2 of 2")
+
+
+def test_the_last_file_is_the_current_one_at_the_end(
+    task: Task, repository: Path, visit: Visit, tmp_path: Path
+) -> None:
+    agent(plays(tmp_path, EDIT_MANY.replace("range(60)", "range(4)")), "--worktree")
+    ends()
+    page = visit.open("/tasks/t1/workers/a/diff?file=src/part3/file35.py")
+    tools = page.get_by_role("button", name="Next file").locator("..")
+    expect(tools).to_contain_text(f"{MANY_FILES} of {MANY_FILES + 1}")
+    page.keyboard.press("J")
+    expect(tools).to_contain_text(f"{MANY_FILES + 1} of {MANY_FILES + 1}")
+    # Where the reader scrolls, it is the file at the top of the screen; at the end it is the last one.
+    page.mouse.move(900, 500)
+    page.mouse.wheel(0, -1000)
+    expect(tools).not_to_contain_text(f"{MANY_FILES + 1} of")
+    page.mouse.wheel(0, 5000)
+    expect(tools).to_contain_text(f"{MANY_FILES + 1} of {MANY_FILES + 1}")
+
+
 def test_a_file_that_changed_since_it_was_viewed_says_so(
     task: Task, repository: Path, visit: Visit, tmp_path: Path
 ) -> None:

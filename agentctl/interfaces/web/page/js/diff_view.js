@@ -6,13 +6,13 @@ import { lineNumber, placeComments } from './comments.js';
 import { FileList } from './diff_files.js';
 import { FileDiff } from './diff_lines.js';
 import { parseDiff } from './diff_parse.js';
-import { focused, html, useLayoutEffect, useMemo, useRef, useState, within } from './dom.js';
+import { focused, html, main, onMove, useLayoutEffect, useMemo, useRef, useState, within } from './dom.js';
 import { keep, kept } from './kept.js';
 import { useKeys } from './keys.js';
 import { Loading, Problem, useFetched } from './pieces.js';
 import { noteQuery, route } from './router.js';
 import { plain } from './safe_text.js';
-import { reveal, toBegin, topOf, upperEdge, useScrolled } from './scrolling.js';
+import { isAtEnd, reveal, toBegin, topOf, upperEdge, useScrolled } from './scrolling.js';
 import { about, isLive } from './store.js';
 import { marked, viewOf } from './viewed_marks.js';
 import { counted } from './words.js';
@@ -27,6 +27,14 @@ const AGAIN_MS = 3000;
 /** What stays at the top while one scrolls: the tabs, the tools, the name of a file. */
 const COVERED_PX = 84;
 const WRAP = 'agentctl.wrap-diff';
+
+/**
+ * @param {Element} one
+ * @param {Element | null} other
+ */
+const isBefore = (one, other) => Boolean(
+  other && one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING,
+);
 
 /** What is shown of a worker without a worktree that changed nothing that anybody knows of. */
 /** @type {Sent.Diff} */
@@ -150,11 +158,21 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
 
   /** @param {string} path */
   const section = (path) => within(box.current, `[data-file="${CSS.escape(path)}"]`);
-  // The one whose lines are at the top of the screen.
+  /** The file that the reader went to: it may not get to the top, so it is the current one until they scroll. */
+  const goal = useRef({ path: '', isLeft: false });
+  // Else the one whose lines are at the top of the screen; at the end of the page the last one.
   const look = () => {
-    const edge = upperEdge() + COVERED_PX + 8;
-    const passed = [...(box.current?.children ?? [])].filter((one) => (topOf(one) ?? 0) <= edge);
-    setCurrent(passed[passed.length - 1]?.dataset.file ?? files[0]?.path ?? '');
+    const all = [...(box.current?.children ?? [])];
+    const { path, isLeft } = goal.current;
+    const edge = main().scrollTop && isAtEnd() ? Infinity : upperEdge() + COVERED_PX + 8;
+    const passed = all.filter((one) => (topOf(one) ?? 0) <= edge);
+    const seen = passed[passed.length - 1]?.dataset.file ?? files[0]?.path ?? '';
+    setCurrent(!isLeft && path && section(path) ? path : seen);
+  };
+  /** @param {string} path */
+  const aim = (path) => {
+    goal.current = { path, isLeft: false };
+    look();
   };
   const frame = useRef(0);
   useScrolled(() => {
@@ -164,7 +182,16 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
     });
   });
   useLayoutEffect(look, [files]);
-  useLayoutEffect(() => () => cancelAnimationFrame(frame.current), []);
+  useLayoutEffect(() => {
+    const over = new AbortController();
+    onMove(() => {
+      goal.current.isLeft = true;
+    }, over.signal);
+    return () => {
+      over.abort();
+      cancelAnimationFrame(frame.current);
+    };
+  }, []);
   /**
    * @param {string} path
    * @param {boolean} isOpen
@@ -174,7 +201,7 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
   const show = (path) => {
     reveal(section(path), 'start');
     noteQuery('file', path);
-    look();
+    aim(path);
   };
   /** @param {string} path */
   const open = (path) => {
@@ -186,6 +213,7 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
   useLayoutEffect(() => {
     if (!wanted.current || !section(wanted.current)) return;
     reveal(section(wanted.current), 'start');
+    aim(wanted.current);
     wanted.current = null;
   }, [files]);
 
@@ -213,12 +241,14 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
   const moveLine = (by) => {
     const all = [...(box.current?.querySelectorAll('.line-button') ?? [])];
     if (!all.length) return false;
-    const at = all.findIndex((one) => one === document.activeElement);
-    const seen = all.findIndex((one) => one.getBoundingClientRect().top >= upperEdge() + COVERED_PX);
+    const file = section(current);
+    const at = file?.contains(focused()) ? all.findIndex((one) => one === focused()) : -1;
+    const seen = all.findIndex((one) => (topOf(one) ?? 0) >= upperEdge() + COVERED_PX && !isBefore(one, file));
     const next = at >= 0 ? at + by : seen;
     const element = all[Math.max(0, Math.min(all.length - 1, next))];
-    element?.focus({ preventScroll: true });
+    element.focus({ preventScroll: true });
     reveal(element);
+    aim(element.closest('[data-file]').dataset.file);
     return true;
   };
   useKeys({
@@ -226,13 +256,19 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
     wrap: toggleWrap,
     down: () => moveLine(1),
     up: () => moveLine(-1),
-    first: toBegin,
+    first: () => {
+      toBegin();
+      aim('');
+    },
     file: (event) => moveFile(event.key === 'J' ? 1 : -1),
     viewed: () => {
       const file = files.find((one) => one.path === current);
       if (!file) return 'there is no file';
       setViewed(file, viewed.of(file.path) !== 'viewed');
-      requestAnimationFrame(() => reveal(section(current), 'start'));
+      requestAnimationFrame(() => {
+        reveal(section(current), 'start');
+        aim(current);
+      });
       return true;
     },
     comment: () => {
