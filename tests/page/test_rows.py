@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.agent_steps import agent, plays
 from tests.page.seen import group, leave_lines, settled
 from tests.page.visiting import PHONE, WIDE, Visit
 from tests.steps import Task
+from tests.support import wait_until
 
 #: Tells the page of workers that have ended, as the stream does; their commands need one to three lines on a phone.
 _ENDED = """async ([from, to]) => {
@@ -30,6 +33,8 @@ _ROWS = """() => {
     return [one.dataset.key, top, bottom, one.scrollHeight <= one.clientHeight + 1];
   }).filter(([, top, bottom]) => bottom > seen.top && top < seen.bottom).sort((a, b) => a[1] - b[1]);
 }"""
+_GO = "(path) => pageModule('js/router.js').then(({ go }) => go(path))"
+_SCROLLED = "document.getElementById('main').scrollTop"
 
 
 def rows(page: Page) -> list[tuple[str, float, float, bool]]:
@@ -119,3 +124,24 @@ def test_one_comes_back_to_the_same_rows(listed: Page) -> None:
     after = places(listed)
     assert all(abs(after[one] - before[one]) <= 1 for one in before.keys() & after.keys())
     assert key in after
+
+
+@pytest.mark.parametrize("tab", ["output", "transcript"])
+def test_one_comes_back_to_the_same_rows_from_a_text_that_follows(
+    task: Task, visit: Visit, tmp_path: Path, tab: str
+) -> None:
+    lines = "\n".join(f"me.answer('line {number}')" for number in range(60))
+    agent(plays(tmp_path, f"print('a\\n' * 400, flush=True)\n{lines}\nme.waiting['hang'] = 'hang'\n"), name="agent")
+    page = visit.read_modules().open()
+    tell(page, 0, 400)
+    group(page, "Done").get_by_role("button").first.click()
+    expect(group(page, "Done").get_by_role("listitem").first).to_be_visible()
+    leave_lines(page)
+    scroll(page, 4000)
+    before = places(page)
+    page.evaluate(_GO, f"/tasks/t1/workers/agent/{tab}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("agent")
+    wait_until(lambda: page.evaluate(_SCROLLED), accept=lambda at: at > 500, what="its end")
+    page.go_back()
+    expect(group(page, "Done")).to_be_visible()
+    assert places(page) == before

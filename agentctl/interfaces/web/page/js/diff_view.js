@@ -206,7 +206,7 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
   /** @param {string} path */
   const open = (path) => {
     setOpen(path, true);
-    requestAnimationFrame(() => show(path));
+    requestAnimationFrame(() => box.current && show(path));
   };
   // What the address names is at the top when one comes.
   const wanted = useRef(route.place.query.get('file'));

@@ -1,10 +1,31 @@
 // What the page is drawn with: one place that names the vendored libraries.
 import { Component, h, render } from '../vendor/preact.js';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from '../vendor/preact-hooks.js';
+import { useEffect as useLateEffect, useLayoutEffect, useMemo, useRef, useState } from '../vendor/preact-hooks.js';
 import htm from '../vendor/htm.js';
 
 export const html = htm.bind(h);
-export { h, render, useEffect, useLayoutEffect, useMemo, useRef, useState };
+export { h, render, useLayoutEffect, useMemo, useRef, useState };
+
+const nothing = () => {};
+
+/**
+ * As the library has it, but over with its component: the library ends it behind the next frame, when what scrolls, the
+ * window, and what modules hold belong to the next view.
+ * @param {() => void | (() => void)} begin
+ * @param {readonly unknown[]} [deps]
+ */
+export function useEffect(begin, deps) {
+  const end = useRef(nothing);
+  useLateEffect(() => {
+    const ended = begin() ?? nothing;
+    end.current = () => {
+      end.current = nothing;
+      ended();
+    };
+    return () => end.current();
+  }, deps);
+  useLayoutEffect(() => () => end.current(), []);
+}
 
 /** What has the focus. */
 export const focused = () => /** @type {HTMLElement | null} */ (document.activeElement);

@@ -207,7 +207,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
     following.leave();
     if (!state.current || state.current.begin === 0) leaveTurn();
     else if (!await load(0)) return;
-    requestAnimationFrame(toBegin);
+    requestAnimationFrame(() => box.current && toBegin());
   };
   const toLast = async () => {
     if (!state.current || state.current.isAtEnd) leaveTurn();
