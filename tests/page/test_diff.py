@@ -237,6 +237,11 @@ def test_on_a_phone_the_lines_are_the_first_thing(
     files(page).get_by_role("button", name="file21.py").tap()
     at_the_top(page, "src/part1/file21.py")
     expect(fold).to_have_attribute("aria-expanded", "false")
+    # The step to the next file is one tap from anywhere.
+    page.get_by_role("button", name="Next file").tap()
+    at_the_top(page, "src/part1/file25.py")
+    page.get_by_role("button", name="File before").tap()
+    at_the_top(page, "src/part1/file21.py")
     # A finger on the text of a line is enough.
     page.get_by_role("region", name="src/part1/file21.py", exact=True).get_by_text("line 3 of file 21").tap()
     expect(page.get_by_role("textbox", name="Comment on line 4")).to_be_focused()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.page.seen import said, says
 from tests.page.site import Site
-from tests.page.visiting import Visit
+from tests.page.visiting import DOUBLED, PHONE, Visit
 from tests.steps import Task, spawn
 from tests.support import wait_until
 
@@ -159,6 +161,29 @@ def long_log(task: Task) -> None:
     spawn(["true"], "--wait", name="prints")
     text = b"".join(b"step %08d of the build\n" % number for number in range(20_000))
     (task.agent("prints") / "stdout.log").write_bytes(text)
+
+
+@pytest.mark.parametrize("screen", [PHONE, DOUBLED])
+def test_the_tools_are_there_wherever_one_is_on_a_small_screen(
+    task: Task, visiting: Callable[..., Visit], screen: dict[str, int]
+) -> None:
+    long_log(task)
+    page = visiting(viewport=screen, has_touch=True).open("/tasks/t1/workers/prints/output")
+    expect(output(page)).to_contain_text("step 00019999")
+    field = page.get_by_role("searchbox", name="Search in all of it")
+    for _ in range(3):
+        expect(field).to_be_in_viewport(ratio=1)
+        page.get_by_role("main").evaluate("(one) => one.scrollBy(0, -700)")
+    box = page.locator(".log-tools").bounding_box()
+    assert box
+    assert box["height"] < 52
+    field.tap()
+    page.keyboard.type("step 00000150")
+    expect(field).to_be_focused()
+    expect(output(page).locator(".current")).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Hit below")).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Wrap").tap()
+    expect(page.get_by_role("button", name="Wrap")).to_have_attribute("aria-pressed", "false")
 
 
 def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> None:

@@ -25,7 +25,7 @@ import { counted } from './words.js';
 
 const AGAIN_MS = 3000;
 /** What stays at the top while one scrolls: the tabs, the tools, the name of a file. */
-const COVERED_PX = 84;
+const COVERED_PX = 94;
 const WRAP = 'agentctl.wrap-diff';
 
 /**
