@@ -33,6 +33,19 @@ from tests.tmux import needs_tmux, tmux_window
 ASKS = worker("asks", "--kind", "confirm", "Delete the old logs?")
 
 
+def test_a_worker_that_is_removed_is_gone_from_its_view(task: Task, visit: Visit) -> None:
+    spawn(worker("exits", 0), "--wait", name="old")
+    page = visit.read_modules().open("/tasks/t1/workers/old/details")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("old")
+    # Its files may be there yet when the stream has told that it is gone: until then there is an answer.
+    with page.expect_response("**/api/v1/tasks/t1/workers/old"):
+        page.evaluate("pageModule('js/store.js').then(({ takeFleet }) => takeFleet({ workers: { 't1/old': null } }))")
+    expect(page.get_by_role("navigation", name="About old")).to_be_visible()
+    run("rm", "old")
+    expect(page.get_by_role("alert").get_by_text("no worker 'old' in task t1")).to_be_visible()
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+
+
 def test_workers_appear_change_and_end_without_a_reload(task: Task, visit: Visit, tmp_path: Path) -> None:
     page = visit.open()
     page.evaluate("window.isTheSame = true")

@@ -1,5 +1,5 @@
 // Small parts that many views show: a state's sign, a text of somebody else, a time that grows, an error.
-import { isLate } from './api.js';
+import { get, isLate } from './api.js';
 import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { waitedFor } from './outstanding.js';
 import { go } from './router.js';
@@ -133,6 +133,18 @@ export function useFetched(load, deps, everyMs = 0, news = []) {
     return () => clearInterval(timer);
   }, [...deps, ...news, everyMs, isInVain]);
   return { ...state, again: () => waitedFor(run) };
+}
+
+const AGAIN_MS = 3000;
+/**
+ * Ask the server for what the stream does not tell of, again and again: it may be there yet while it is removed.
+ * @param {string} path
+ * @param {boolean} isMissing whether the stream does not tell of it
+ */
+export function useMissing(path, isMissing) {
+  const load = async () => (isMissing ? get(path) : null);
+  const { data, error } = useFetched(load, [path, isMissing], isMissing ? AGAIN_MS : 0);
+  return { data: error?.status === 404 ? null : data, error };
 }
 
 /** Says that something is fetched, but only where that takes a moment. */

@@ -1,11 +1,11 @@
 // One task: its workers, when they did what, what they used, and its events.
 import { holdQueue, letQueueGo } from './actions.js';
-import { get, segments } from './api.js';
-import { html, useEffect, useState } from './dom.js';
+import { segments } from './api.js';
+import { html } from './dom.js';
 import { EventsTab } from './events_view.js';
 import { useKeys } from './keys.js';
 import { NeedsView } from './needs_view.js';
-import { Problem, Sign, Tabs } from './pieces.js';
+import { Problem, Sign, Tabs, useMissing } from './pieces.js';
 import { TASK_TABS } from './places.js';
 import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
@@ -22,12 +22,9 @@ const WORDS = table({ workers: 'Workers', timeline: 'Timeline', usage: 'Usage', 
 export function TaskView({ place }) {
   useTopics('fleet', 'now');
   const { task: id, tab } = place;
-  const [error, setError] = useState(null);
   const task = fleet.tasks.get(id);
   const isMissing = fleet.isKnown && !task;
-  useEffect(() => {
-    if (isMissing) get(`/tasks/${segments(id)}`).then(() => setError(null), setError);
-  }, [id, isMissing]);
+  const { error } = useMissing(`/tasks/${segments(id)}`, isMissing);
   /** @param {string} name */
   const show = (name) => go(taskHref(id, name), { isReplacing: true });
   useKeys({

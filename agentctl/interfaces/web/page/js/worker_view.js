@@ -8,7 +8,7 @@ import { EventsTab } from './events_view.js';
 import { useFoundWords } from './found_words.js';
 import { useKeys } from './keys.js';
 import { LogsTab } from './logs_view.js';
-import { Foreign, Loading, Problem, Tabs, useFetched } from './pieces.js';
+import { Foreign, Loading, Problem, Tabs, useFetched, useMissing } from './pieces.js';
 import { WORKER_TABS } from './places.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys, takeWanted } from './question_card.js';
 import { go, taskHref, workerHref } from './router.js';
@@ -43,10 +43,7 @@ export function WorkerView({ place }) {
   const key = keyOf(task, instance);
   const inFleet = fleet.workers.get(key);
   const isMissing = fleet.isKnown && !inFleet;
-  const asked = useFetched(
-    /** @returns {Promise<Sent.Shown | null>} */ async () => (isMissing ? get(workerPath(task, instance)) : null),
-    [key, isMissing],
-  );
+  const asked = useMissing(workerPath(task, instance), isMissing);
   // What `show` has of its questions does not make a card: the fleet alone says which answers may be given.
   /** @type {Sent.Worker | null} */
   const worker = inFleet ?? (asked.data && { ...asked.data, questions: [], taskId: task, need: 'done' });
