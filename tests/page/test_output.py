@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.page.seen import said, says
 from tests.page.site import Site
 from tests.page.visiting import DOUBLED, PHONE, Visit
 from tests.steps import Task, spawn
-from tests.support import wait_until
+from tests.support import wait_until, worker
 
 #: As a build prints it: grep's colours, a progress bar, a sign that turns, several bars; and what nobody is to see.
 COLOURED = (
@@ -184,6 +185,20 @@ def test_the_tools_are_there_wherever_one_is_on_a_small_screen(
     expect(page.get_by_role("button", name="Hit below")).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Wrap").tap()
     expect(page.get_by_role("button", name="Wrap")).to_have_attribute("aria-pressed", "false")
+
+
+@pytest.mark.parametrize("tab", ["output", "output?stream=both", "transcript"])
+def test_a_question_that_comes_at_the_end_is_seen_there(
+    task: Task, visiting: Callable[..., Visit], tmp_path: Path, tab: str
+) -> None:
+    gate = tmp_path / "gate"
+    ask = shlex.join(worker("asks", "--kind", "confirm", "Go on?"))
+    says = 'for word in a b c d the-end; do agentctl report message "$(seq -s " " 150) $word"; done'
+    spawn(["sh", "-c", f"seq 300; {says}; while ! test -e {gate}; do sleep 0.1; done; exec {ask}"], name="prints")
+    page = visiting(viewport=PHONE, has_touch=True).open(f"/tasks/t1/workers/prints/{tab}")
+    expect(page.get_by_role("main").get_by_text("the-end" if tab == "transcript" else "300").last).to_be_in_viewport()
+    gate.touch()
+    expect(page.get_by_role("article").filter(has_text="Go on?")).to_be_in_viewport(ratio=1)
 
 
 def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> None:

@@ -64,21 +64,23 @@ export function useStaying(find, makeUp = follow) {
 }
 
 /**
- * Keep the page at its end, while that is wanted: what was never on the screen has an estimated height.
- * @param {Ref<Element | null>} box what grows
+ * Keep the page at its end, while that is wanted: what was never on the screen has an estimated height, and below a text
+ * a question may come.
+ * @param {Ref<Element | null>} box what grows; what is around it may, too
  * @param {Ref<boolean>} isWanted
  */
 export function useEnd(box, isWanted) {
   const observed = useRef(/** @type {{ element: Element | null, stop: () => void }} */ ({ element: null, stop() {} }));
   // The element comes with what was fetched, and may be another one later.
   useEffect(() => {
-    if (box.current === observed.current.element) return;
+    const element = box.current?.closest('.worker-body') ?? null;
+    if (element === observed.current.element) return;
     observed.current.stop();
     const observer = new ResizeObserver(() => {
       if (isWanted.current) toEnd();
     });
-    if (box.current) observer.observe(box.current);
-    observed.current = { element: box.current, stop: () => observer.disconnect() };
+    if (element) observer.observe(element);
+    observed.current = { element, stop: () => observer.disconnect() };
   });
   useEffect(() => () => observed.current.stop(), []);
 }
