@@ -64,8 +64,8 @@ export function useStaying(find, makeUp = follow) {
 }
 
 /**
- * Keep the page at its end, while that is wanted: what was never on the screen has an estimated height, and below a text
- * a question may come.
+ * Keep the page at its end, while that is wanted: what was never on the screen has an estimated height, and a question
+ * may come below a text.
  * @param {Ref<Element | null>} box what grows; what is around it may, too
  * @param {Ref<boolean>} isWanted
  */
