@@ -77,6 +77,10 @@ class Argument(NamedTuple):
     value: str = ""
 
 
+#: The value of an argument in words: the task that the caller has to choose.
+ANY_TASK = "TASK"
+
+
 class WithArguments(tuple["str | Argument", ...]):
     """A next step in words that name arguments, each of which a surface spells as they are given there."""
 

@@ -466,6 +466,13 @@ def test_what_is_wrong_is_told_in_words_of_a_request(
     assert "--" not in json.dumps(told)
 
 
+def test_a_worker_that_another_task_has_is_told_with_that_task(server: Server, task: str) -> None:
+    server.post("/tasks", {"title": "more", "id": "more"}).done()
+    there, known = server.get("/tasks/more/workers/good").problem["steps"]
+    assert (there["step"], there["task"]) == ("", task)
+    assert known["task"] == ""
+
+
 # -- files of a result -------------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.domain.names import camel
-from agentctl.errors import Argument, AtTerminal, Next, WithArguments, option
+from agentctl.errors import ANY_TASK, Argument, AtTerminal, Next, WithArguments, option
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -92,5 +92,5 @@ def in_task(step: Step, task: str) -> Step:
 
 def _key(argument: Argument) -> str:
     if argument.name == "task":  # It is in the path.
-        return f"/api/v1/tasks/{argument.value or 'TASK'}"
+        return f"/api/v1/tasks/{argument.value or ANY_TASK}"
     return camel(argument.name) + (f": {argument.value}" if argument.value else "")

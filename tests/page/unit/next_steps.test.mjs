@@ -19,6 +19,17 @@ test('words that name no step are said as they are', () => {
   assert.deepEqual(stepsInWords({}), { text: '', links: [] });
 });
 
+test('a worker that is in another task is a link to it there', () => {
+  const said = (words, task, path) => stepsInWords({ hint: 'x', steps: [{ step: '', of: '', task, words }] }, path);
+  const words = 'a b is in task other: /api/v1/tasks/other';
+  assert.deepEqual(said(words, 'other', '/tasks/t/workers/a%20b/diff'), {
+    text: '', links: [{ href: '/tasks/other/workers/a%20b', text: 'a b is in task other' }],
+  });
+  assert.deepEqual(said('a is in tasks b, c: /api/v1/tasks/TASK says which', '', '/tasks/t/workers/a'), {
+    text: 'a is in tasks b, c', links: [{ href: '/tree', text: 'All tasks' }],
+  });
+});
+
 test('a step that only another surface has is not said in its words', () => {
   for (const step of ['paths', 'of a later version']) {
     assert.deepEqual(stepsInWords(asked(step)), { text: '', links: [] });

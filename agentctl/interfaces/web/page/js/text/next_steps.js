@@ -80,6 +80,19 @@ export const STEPS = {
 };
 
 /**
+ * Words that name no step. A path of the interface in them is that of another task: a place on the page, too.
+ * @param {Step} step
+ * @param {string} worker the one that was asked for; empty if none was
+ * @returns {{ text?: string, link?: Link }}
+ */
+function inWords({ words, task }, worker) {
+  const [said, path] = words.split(': /api/');
+  if (path === undefined) return { text: words };
+  if (!task) return { text: said, link: TREE };
+  return { link: { href: hrefOf('tasks', task, ...(worker ? ['workers', worker] : [])), text: said } };
+}
+
+/**
  * The next steps of a problem: what the page has for those that it knows, and the words of the others.
  * @param {{ hint?: string | null, steps?: Step[] }} problem
  * @param {string} path what was asked for, below /api/v1
@@ -88,10 +101,10 @@ export const STEPS = {
  */
 export function stepsInWords({ hint, steps }, path = '') {
   if (!steps) return { text: hint ?? '', links: [] };
-  const [, task] = path.match(/^\/tasks\/([^/]+)/) ?? [];
-  const here = task ? decodeURIComponent(task) : '';
+  const [here, worker] = (path.match(/^\/tasks\/([^/]+)(?:\/workers\/([^/]+))?/) ?? []).slice(1)
+    .map((part = '') => decodeURIComponent(part));
   const found = steps.map((one) => (
-    one.step ? STEPS[one.step]?.(one.task || here, one.of) ?? {} : { text: one.words }
+    one.step ? STEPS[one.step]?.(one.task || here || '', one.of) ?? {} : inWords(one, worker ?? '')
   ));
   /** @type {Set<string>} */
   const texts = new Set();
