@@ -101,6 +101,25 @@ def test_a_failed_worker_opens_on_what_it_wrote_to_stderr(task: Task, visit: Vis
     expect(page).to_have_url(re.compile("stream=both"))
 
 
+def test_whoever_follows_is_shown_what_a_failed_worker_wrote_to_stderr(
+    task: Task, visit: Visit, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    spawn(["sh", "-c", f"seq 300; while ! test -e {gate}; do sleep 0.1; done; echo why >&2; exit 1"], name="prints")
+    page = visit.open("/tasks/t1/workers/prints/output")
+    chosen = visit.another("/tasks/t1/workers/prints/output?stream=stdout")
+    read = visit.another("/tasks/t1/workers/prints/output")
+    for one in (page, chosen, read):
+        expect(output(one).get_by_text("300", exact=True)).to_be_in_viewport()
+    read.keyboard.press("k")
+    expect(read).to_have_url(re.compile("at="))
+    gate.touch()
+    expect(output(page, "stderr")).to_contain_text("why")
+    for one in (chosen, read):
+        expect(one.locator(".worker-head")).to_contain_text("failed")
+        expect(output(one)).to_be_visible()
+
+
 def test_both_streams_as_they_come(task: Task, visit: Visit, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     waits = "while [ ! -e {} ]; do sleep 0.1; done"

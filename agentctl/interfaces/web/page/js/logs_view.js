@@ -52,10 +52,16 @@ export function LogsTab({ task, instance, worker, asks }) {
   const [isWrapped, setWrapped] = useState(localStorage.getItem(WRAP) !== 'no');
   const stream = [...STREAMS, 'both'].includes(chosen) ? chosen : opened;
   const isEmpty = !streams.some((one) => one.size > 0);
+  const isFailed = worker.status === 'failed';
+  // Whoever only follows has not chosen the stream: where the worker fails meanwhile, they see the one that says why.
+  useEffect(() => {
+    const { query } = route.place;
+    if (isFailed && !isEmpty && !query.get('at') && !query.get('find')) setOpened(firstStream(streams, true));
+  }, [isFailed, streams]);
   /** @param {Sent.LogStream[]} found */
   const tell = (found) => {
     // Until something is there, and unless somebody has chosen, it opens on whatever comes first.
-    if (isEmpty) setOpened(firstStream(found, worker.status === 'failed'));
+    if (isEmpty) setOpened(firstStream(found, isFailed));
     if (JSON.stringify(found) !== JSON.stringify(streams)) setStreams(found);
   };
   const { error, isLoading } = useFetched(async () => {
