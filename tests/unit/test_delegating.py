@@ -37,7 +37,7 @@ def test_an_item_takes_what_it_does_not_say_from_the_terms() -> None:
     request = _request({"objective": "look", "subagent_type": "explore"}, terms, "tasks[0]")
     assert request.work is not None
     assert (request.work.agent, request.work.prompt, request.work.model) == ("explore", "look", "large")
-    assert (request.timeout_seconds, request.cwd, request.delegation) == (7, "/somewhere", ("s", "look"))
+    assert (request.timeout_seconds, request.callers_cwd, request.delegation) == (7, "/somewhere", ("s", "look"))
     own = _request({"objective": "look", "model": "small", "timeout_seconds": 1, "cwd": "/else"}, terms, "tasks[0]")
     assert own.work is not None
     assert (own.work.agent, own.work.model, own.timeout_seconds, own.cwd) == ("general", "small", 1, "/else")

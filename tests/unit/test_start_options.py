@@ -53,8 +53,8 @@ WORDS = {
 
 # What a surface has beside the options: the work itself, and how it is started.
 OF_THE_REQUEST = {
-    "argv", "work", "artifacts", "label", "delegation", "by_tool", "where", "retry_of", "carries_on", "queue",
-    "said", "sole",
+    "argv", "work", "artifacts", "callers_cwd", "label", "delegation", "by_tool", "where", "retry_of", "carries_on",
+    "queue", "said", "sole",
 }  # fmt: skip
 OF_THE_WORK = {"prompt", "order", "agent_id", "spec", "denied_above", "mcp_servers"}
 OF_SPAWN = {
