@@ -104,14 +104,14 @@ def hold(page: Page, path: str) -> Callable[[], None]:
 
 def insist(page: Page, act: Callable[[], object], wanted: Locator) -> None:
     """Do something until that is seen: what has just come up, or has just moved, wants to be pressed again."""
-    again = said(page).get_by_text(re.compile("press (the digit )?again"))
+    again = said(page).locator(".line", has_text=re.compile("press (the digit )?again"))
     for _ in range(20):
         act()
         expect(wanted.or_(again).first).to_be_visible()
         if wanted.count():
             return
-        # As nobody can: neither the focus nor the pointer moves.
-        for button in said(page).get_by_role("button", name="Dismiss").all():
+        # As nobody can: neither the focus nor the pointer moves. What is wanted may be said just now: it stays.
+        for button in again.get_by_role("button", name="Dismiss").all():
             button.evaluate("(one) => one.click()")
         expect(again).to_have_count(0)
     raise AssertionError("the page does not come to rest")
