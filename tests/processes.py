@@ -1,9 +1,9 @@
-"""Looks at processes that may end at any moment: one that has ended has no command line, no variables, no children."""
+"""Looks at processes that may end at any moment: one that has ended has no command line, no sockets, no children."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
@@ -23,6 +23,16 @@ def variables_of(process: psutil.Process) -> dict[str, str]:
 def name_of(process: psutil.Process) -> str:
     """Return the name of a process, as `ps` shows it."""
     return _told_by(process.name, "")
+
+
+def connections_of(process: psutil.Process, kind: str = "inet") -> list[Any]:
+    """Return the sockets of a process, of one of psutil's kinds, as psutil tells them."""
+    return _told_by(lambda: process.net_connections(kind=kind), [])
+
+
+def files_of(process: psutil.Process) -> list[str]:
+    """Return the paths of the files that a process has open."""
+    return _told_by(lambda: [one.path for one in process.open_files()], [])
 
 
 def children_of(process: psutil.Process, *, recursive: bool = False) -> list[psutil.Process]:

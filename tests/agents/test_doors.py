@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from tests.agents.lab import Lab
+from tests.processes import connections_of
 
 PATIENCE_S = 10
 #: The programs that listen at a port; it answers by this status whoever does not know its password.
@@ -29,7 +30,7 @@ def test_strangers(lab: Lab) -> None:
 
 def ports(process: psutil.Process) -> list[tuple[str, int]]:
     """Return the addresses at which a process listens."""
-    listening = [one.laddr for one in process.net_connections(kind="inet") if one.status == psutil.CONN_LISTEN]
+    listening = [one.laddr for one in connections_of(process) if one.status == psutil.CONN_LISTEN]
     return [(place.ip, place.port) for place in listening]
 
 
@@ -47,11 +48,14 @@ def asked(host: str, port: int) -> int | str:
 
 def sockets(process: psutil.Process, home: Path) -> list[str]:
     """Return the names of a process's sockets in the file system, or beside it, to which other users have a way."""
-    names = {str(one.laddr) for one in process.net_connections(kind="unix")} - {""}
+    names = {str(one.laddr) for one in connections_of(process, kind="unix")} - {""}
     return sorted(name for name in names if not name.startswith("/") or is_open(Path(name), home))
 
 
 def is_open(path: Path, home: Path) -> bool:
     """Whether neither a socket nor a folder above it is closed to others; what is above a test's is not counted."""
     places = {path, *path.parents} - {*home.parents}
-    return all(os.lstat(place).st_mode & (stat.S_IRWXO | stat.S_IRWXG) for place in places)
+    try:
+        return all(os.lstat(place).st_mode & (stat.S_IRWXO | stat.S_IRWXG) for place in places)
+    except FileNotFoundError:
+        return False  # Its process has ended since it was asked.

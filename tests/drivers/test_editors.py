@@ -41,6 +41,7 @@ from tests.acp_steps import FORMS, Chooses, Editor, allows, content_of, denies, 
 from tests.agent_steps import agent_world, blocked, define, plays
 from tests.agents.lab import Lab
 from tests.agents.standin import StandIn
+from tests.processes import files_of
 from tests.steps import Task
 from tests.support import PROGRAM, is_alive, run, wait_until
 
@@ -800,7 +801,7 @@ def test_a_session_that_is_closed_while_its_prompt_is_being_given_ends_with_it(
             assert ended is not None
             assert ended["status"] == "cancelled"
             assert (await prompt).stop_reason == "cancelled"
-            held = [one.path for one in process.open_files() if one.path.endswith("editor.lock")]
+            held = [path for path in files_of(process) if path.endswith("editor.lock")]
             assert held == []
         return session
 

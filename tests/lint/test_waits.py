@@ -80,8 +80,9 @@ def test_what_a_hasty_read_is(source: str, lines: set[int]) -> None:
     assert hasty_reads(source) == lines
 
 
-#: Where a command line is asked for, of a process that may have ended meanwhile.
+#: Where a process is looked into that may have ended meanwhile.
 ASK_PROCESSES = {"processes.py", "leaks.py"}
+LOOKS_INTO_A_PROCESS = re.compile(r"\.(cmdline|net_connections|open_files)\(")
 
 
 def test_no_look_at_a_process_fails_because_it_has_ended() -> None:
@@ -90,9 +91,9 @@ def test_no_look_at_a_process_fails_because_it_has_ended() -> None:
         f"{file}:{number}"
         for file in sorted((REPOSITORY / "tests").rglob("*.py"))
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        if ".cmdline()" in line and file.name not in ASK_PROCESSES | {Path(__file__).name}
+        if LOOKS_INTO_A_PROCESS.search(line) and file.name not in ASK_PROCESSES | {Path(__file__).name}
     ]
-    assert found == [], "tests/processes.py has words_of"
+    assert found == [], "tests/processes.py has words_of, connections_of, files_of"
 
 
 def test_no_wait_fails_because_what_it_lists_has_ended() -> None:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.life import Known, lives, living
+from tests.processes import connections_of
 from tests.slurm import guard
 from tests.slurm.cluster import IDLE_S, UP_S, Cluster
 from tests.slurm.surroundings import tracks_cgroup
@@ -58,7 +59,7 @@ def test_a_new_cluster_has_three_idle_nodes(cluster: Cluster) -> None:
 
 def test_its_daemons_listen_at_its_own_addresses(cluster: Cluster) -> None:
     daemons = [psutil.Process(cluster.daemon(name).pid) for name in ("slurmctld", *cluster.nodes)]
-    listening = [one.laddr.ip for it in daemons for one in it.net_connections() if one.status == psutil.CONN_LISTEN]
+    listening = [one.laddr.ip for it in daemons for one in connections_of(it) if one.status == psutil.CONN_LISTEN]
     assert len(set(listening)) == 4
     assert all(address.startswith("127.213.") for address in listening), listening
 
