@@ -228,12 +228,12 @@ class Conflict(AgentctlError):
     Args:
         differs: What the two requests differ in.
         task_id: Where the first one was carried out.
-        instance: The worker that it started, or sent a message to; None where it made the task.
+        instance: The worker that it started, or sent a message to; None if it made the task, or nothing yet.
     """
 
     exit_code = ExitCode.CONFLICT
 
-    def __init__(self, key: str, did: str, differs: str, *, task_id: str, instance: str | None, hint: Next) -> None:
+    def __init__(self, key: str, did: str, differs: str, *, task_id: str, instance: str | None, hint: Hint) -> None:
         super().__init__(f"the key {key!r} has {did} already, and that request differs in {differs}", hint=hint)
         self.task_id = task_id
         self.instance = instance

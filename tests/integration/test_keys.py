@@ -7,6 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.domain.same_request import digests_of
+from agentctl.errors import Conflict
+from agentctl.operations.start.request_keys import each_keyed
+from agentctl.operations.start.requests import SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.talk.messaging import deliver_message
+from agentctl.operations.where.locating import find_task
 from tests.steps import new_task, spawn, spawn_batch, statuses
 from tests.support import alike, run, start, worker
 
@@ -122,3 +129,45 @@ def test_two_different_workers_of_a_batch_have_no_key_in_common(root: Path) -> N
     refused = run("spawn", "--batch", "-", stdin="".join(json.dumps(row) + "\n" for row in rows), check=False)
     assert (refused.code, statuses()) == (2, {})
     assert "2: the key 'k' is given to another worker of the batch, too" in refused.err
+
+
+def test_of_two_requests_that_come_at_once_with_one_key_one_is_carried_out(root: Path) -> None:
+    """Each is about several workers; neither has done anything yet when the other one takes the key."""
+    task = new_task()
+    spawn(["sleep", "600"], name="a")
+    spawn(["sleep", "600"], name="b")
+    place = find_task(None)
+    first, second = ({"worker": ["a", "b"], "text": text} for text in ("one", "two"))
+    keys = each_keyed(place, "k", ["a", "b"], digests_of("send", first))
+    newer = each_keyed(place, "k", ["a", "b"], digests_of("send", second))
+    deliver_message(place, "a", "two", key=newer["a"], among=["a", "b"])
+    for name in ("a", "b"):
+        with pytest.raises(Conflict, match=r"the key 'k.*that request differs in text"):
+            deliver_message(place, name, "one", key=keys[name], among=["a", "b"])
+    deliver_message(place, "b", "two", key=newer["b"], among=["a", "b"])
+    sent = [json.loads(file.read_bytes())["text"] for file in task.path.glob("agents/*/inbox/*.json")]
+    assert sent == ["two", "two"]
+    run("cancel", "--all")
+
+
+def test_of_two_starts_that_come_at_once_with_one_key_one_is_carried_out(root: Path) -> None:
+    new_task()
+    place = find_task(None)
+    several = digests_of("retry", {"worker": ["a", "b"]})
+    keys = each_keyed(place, "k", ["a", "b"], several)
+    run("spawn", "--key", "k", "--name", "c", "--wait", "--", "true")
+    with pytest.raises(Conflict, match="the key 'k' has been taken by another request already"):
+        spawn_workers(place, [SpawnRequest(name="a", argv=["true"], key=keys["a"], said=several)], queue=True)
+    assert statuses() == {"c": "completed"}
+
+
+def test_the_key_of_one_of_several_is_no_key_of_a_caller(root: Path) -> None:
+    """A caller whose keys are made of words has `build a` beside `build`."""
+    new_task()
+    place = find_task(None)
+    spawn(["true"], "--wait", "--key", "build a", name="x")
+    said = digests_of("retry", {"worker": ["a", "b"]})
+    key = each_keyed(place, "build", ["a", "b"], said)["a"]
+    made = spawn_workers(place, [SpawnRequest(name="a", argv=["true"], key=key, said=said)], queue=True)
+    assert (made[0].agent_instance, made[0].reused) == ("a", False)
+    run("wait", "a")

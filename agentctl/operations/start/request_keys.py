@@ -32,7 +32,7 @@ from agentctl.operations.start.key_records import (
     task_of_key,
 )
 from agentctl.operations.start.options import OF_AGENTS, OF_WORKERS
-from agentctl.operations.start.requests import Spawned, SpawnRequest, check_key
+from agentctl.operations.start.requests import KeyOfOne, Spawned, SpawnRequest, check_key
 from agentctl.operations.where.locating import is_in_log
 from agentctl.operations.where.tries_in_log import tries_of
 from agentctl.supervision import failpoints
@@ -72,7 +72,8 @@ def each_keyed(
     """Return the key of each target of one request: what is done to one of them is done by itself.
 
     Of several each has a key by its own name, whichever others are there by now; the key as it was given says what they
-    were asked, so that another request with it meets that.
+    were asked, so that another request with it meets that. Of two different requests that come at once, the one that
+    is written down last has the key: nothing is done for the other one any more (`_check_has_the_key`).
 
     Args:
         names: All that the request names, also those that are not there any more.
@@ -92,11 +93,20 @@ def each_keyed(
             _check_same(key, record, said, done)
         else:
             keep_record(task.keys, key, {_EACH: different, "request": said})
-    return {name: _key_of_one(key, name) for name in different}
+    return {name: KeyOfOne(key, name, said) for name in different}
 
 
-def _key_of_one(key: str, name: str) -> str:
-    return f"{key} {name}"
+def _check_has_the_key(task: TaskDir, key: str | None) -> None:
+    """Raise `Conflict` if the key of a request about several workers has become that of another one meanwhile.
+
+    Raced by a different request with that key, before either has done anything. The caller has the lock of the keys.
+    """
+    if isinstance(key, KeyOfOne):
+        record = record_of_key(task.keys, key.whole)
+        differing = differing_parts(record.get("request") or {}, key.said)
+        if differing:
+            did, hint = "been taken by another request", "choose another key"
+            raise Conflict(key.whole, did, differing_words(differing), task_id=task.id, instance=None, hint=hint)
 
 
 # -- starts ------------------------------------------------------------------------------------------------------------
@@ -127,6 +137,7 @@ def take_key(
             left = None if done is not None else _unbegun(task, key, record)
             if left is not None:
                 remove(left)
+        _check_has_the_key(task, request.key)
         worker = take_name()
         try:
             me = processes.identify(os.getpid())
@@ -232,6 +243,7 @@ def put_message_once(worker: WorkerDir, key: str, said: Mapping[str, Any], sende
         if done is not None:
             _check_same(key, record, said, done)
             return done.message_id
+        _check_has_the_key(task, key)
         # Before the message, so that no message is without; the message itself says whether it was sent.
         keep_record(task.keys, key, {"agentInstance": worker.instance, "message": True, "request": said})
         failpoints.reached("send.after-key")
@@ -326,7 +338,7 @@ def _keys_of(spec: Mapping[str, Any]) -> tuple[str | None, ...]:
 def _done(task: TaskDir, key: str, record: Mapping[str, Any]) -> _Done | None:
     """Return what a key has done; None where it is free, also because what it did was thrown away."""
     for name in record.get(_EACH) or ():
-        own = _key_of_one(key, str(name))
+        own = KeyOfOne(key, str(name), {})
         done = _done(task, own, record_of_key(task.keys, own))
         if done is not None:
             return done

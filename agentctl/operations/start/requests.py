@@ -230,9 +230,30 @@ def _check_numbers(request: SpawnRequest) -> None:
 _LONGEST_KEY = 10_000
 
 
+class KeyOfOne(str):
+    """The key of one of several workers that a request is about; no caller can give it, since it has a NUL.
+
+    Args:
+        whole: The key of the request.
+        said: The request.
+    """
+
+    __slots__ = ("said", "whole")
+    whole: str
+    said: Mapping[str, str]
+
+    def __new__(cls, whole: str, name: str, said: Mapping[str, str]) -> KeyOfOne:
+        """Return the key of the one of this name."""
+        self = super().__new__(cls, f"{whole}\0{name}")
+        self.whole, self.said = whole, said
+        return self
+
+
 def check_key(key: str | None) -> None:
-    """Refuse a key that is empty, too long, or has a NUL."""
-    if key is not None and ("\0" in key or not 0 < len(key) <= _LONGEST_KEY):
+    """Refuse a caller's key that is empty, too long, no text, or has a NUL."""
+    if key is None or isinstance(key, KeyOfOne):
+        return
+    if not 0 < len(key) <= _LONGEST_KEY or not _is_text(key):
         raise UsageError(f"a key has 1 to {_LONGEST_KEY} characters, and no NUL; this one is {key[:80]!r}")
 
 
@@ -251,17 +272,20 @@ def _check_texts(request: SpawnRequest) -> None:
     """Refuse text that the system cannot take: a NUL would end it, and half a surrogate pair cannot be encoded."""
     cwd = request.cwd or request.callers_cwd or ""
     texts = {"argv": request.argv, "env": [*request.env, *request.env.values()], "cwd": [cwd],
-             "key": [request.key or ""], "prompt": [request.work.prompt if request.work else ""]}  # fmt: skip
+             "prompt": [request.work.prompt if request.work else ""]}  # fmt: skip
     for what, parts in texts.items():
         for part in parts:
-            try:
-                is_text = b"\0" not in os.fsencode(part)
-            except UnicodeEncodeError:
-                is_text = False
-            if not is_text:
+            if not _is_text(part):
                 raise UsageError(f"{what} cannot be passed to a program: {part[:80]!r}")
     if any(not name or "=" in name for name in request.env):
         raise UsageError("env has a name that is empty or contains a =")
+
+
+def _is_text(part: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(part)
+    except UnicodeEncodeError:
+        return False
 
 
 class NotThere(UsageError):
