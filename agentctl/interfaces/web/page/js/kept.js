@@ -21,3 +21,18 @@ export const kept = (name, otherwise = null) => keptIn(localStorage, ofRoot(name
  * @param {any} value what JSON can hold
  */
 export const keep = (name, value) => keepIn(localStorage, ofRoot(name), value);
+
+/**
+ * The same of this tab alone.
+ * @template [T=any]
+ * @param {string} name
+ * @param {T | null} otherwise
+ * @returns {T}
+ */
+export const keptHere = (name, otherwise = null) => keptIn(sessionStorage, ofRoot(name)) ?? otherwise;
+
+/**
+ * @param {string} name
+ * @param {any} value what JSON can hold
+ */
+export const keepHere = (name, value) => keepIn(sessionStorage, ofRoot(name), value);

@@ -2,6 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState, within } from './dom.js';
 import { actionsFor, markSeen, sendToWorker } from './actions.js';
 import { filterOf } from './filtering.js';
+import { keepHere, keptHere } from './kept.js';
 import { useKeys } from './keys.js';
 import { MarkBox, marks, noSelection, toggleMark, useMarking } from './marking.js';
 import { Arrow, Foreign, Sign, WorkerTime } from './pieces.js';
@@ -30,7 +31,11 @@ const heights = new Map();
 /** @type {Sent.Need[]} */
 const OVER = ['done', 'earlier'];
 /** What a person has chosen to see, kept while the page is. */
-export const chosen = { cursor: '', folded: new Map(OVER.map((need) => [need, true])) };
+export const chosen = { cursor: '' };
+/** @type {Map<Sent.Need, boolean> | undefined} */
+let folded;
+/** What is folded, kept by the tab; only a page that is drawn knows whose root this is. */
+const foldedGroups = () => (folded ??= new Map(keptHere('folded', OVER.map((need) => [need, true]))));
 
 /**
  * The line under the pointer and the one with the focus stay where they are.
@@ -56,7 +61,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   const ranks = [...new Map([held.pointer, held.focus].flatMap((one) => (one ? [[one.key, one]] : []))).values()];
   const groups = fleet.order.shown(showsKey, ranks.filter((rank) => !isIn || isIn(partsOf(rank.key)[0])));
   /** @param {Sent.Need} need */
-  const isFolded = (need) => !(shows && OVER.includes(need)) && Boolean(chosen.folded.get(need));
+  const isFolded = (need) => !(shows && OVER.includes(need)) && Boolean(foldedGroups().get(need));
 
   /** @param {string} key */
   const isHeld = (key) => ranks.some((rank) => rank.key === key);
@@ -177,7 +182,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
       const failed = need === 'done' ? all.filter((rank) => hasFailed(rank.key)).length : 0;
       return html`<section key=${need} class=${`group ${need}`} aria-labelledby=${`group-${need}`}>
         <h2 id=${`group-${need}`}><button type="button" class="fold" aria-expanded=${String(!isFolded(need))} onClick=${() => {
-          chosen.folded.set(need, !isFolded(need));
+          keepHere('folded', [...foldedGroups().set(need, !isFolded(need))]);
           changed('chosen');
         }}><${Arrow} isOpen=${!isFolded(need)} />${words} <span class="count">${all.length.toLocaleString('en')}</span></button>
         ${failed > 0 && html`<span class="failed-count">${failed.toLocaleString('en')} failed</span>`}</h2>

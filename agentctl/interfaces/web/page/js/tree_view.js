@@ -3,6 +3,7 @@ import { get, workerPath } from './api.js';
 import { focused, html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { filterOf } from './filtering.js';
 import { ITEM_SIGNS, itemLabel } from './item_words.js';
+import { keepHere, keptHere } from './kept.js';
 import { isBound, isField, sayWhy, useKeys } from './keys.js';
 import { marks, noSelection, toggleMark, useMarking } from './marking.js';
 import { waitedFor } from './outstanding.js';
@@ -20,15 +21,17 @@ import { useWorkerKeys } from './worker_keys.js';
 
 /** @import { Line, ShownLine, WorkerLine } from './tree_order.js' */
 
-const OPENED = `agentctl.tree ${about.root}`;
+const OPENED = 'tree';
 const FETCH_MS = 1500;
 const TYPING_MS = 1000;
 /** So many are fetched at a time: all lines of a large tree can be opened by one key. */
 const MOST_LOADS = 4;
 
 /** The ids of open lines; of those that a person has folded with a `~`, and while there is a filter with a `-`. */
-const opened = new Set(sessionStorage.getItem(OPENED)?.split('\n'));
-const keepOpened = () => sessionStorage.setItem(OPENED, [...opened].slice(-500).join('\n'));
+/** @type {Set<string> | undefined} */
+let openedHere;
+const opened = () => (openedHere ??= new Set(keptHere(OPENED, /** @type {string[]} */ ([]))));
+const keepOpened = () => keepHere(OPENED, [...opened()].slice(-500));
 const cursor = { id: '' };
 /** How high lines are, so that the tree comes back with its place. */
 const heights = new Map();
@@ -110,8 +113,8 @@ function useItems(keys) {
  * @param {Map<string, Map<string, number>>} counts
  */
 function openAlive(counts) {
-  const ids = aliveOf(counts).filter((id) => !opened.has(id) && !opened.has(`~${id}`));
-  for (const id of ids) opened.add(id);
+  const ids = aliveOf(counts).filter((id) => !opened().has(id) && !opened().has(`~${id}`));
+  for (const id of ids) opened().add(id);
   if (ids.length) keepOpened();
 }
 
@@ -124,11 +127,11 @@ export function TreeView() {
   const typed = useRef({ text: '', at: 0, isOn: false });
   const shows = filterOf(route.filter);
   /** @param {Line} line */
-  const isOpen = (line) => opened.has(line.id) || Boolean(shows && line.kind !== 'item' && !opened.has(`-${line.id}`) && below.has(line.id));
+  const isOpen = (line) => opened().has(line.id) || Boolean(shows && line.kind !== 'item' && !opened().has(`-${line.id}`) && below.has(line.id));
   const below = belowOf(fleet.tasks, fleet.workers, shows);
   const counts = countsOf(below);
   if (!shows) openAlive(counts);
-  const openKeys = [...opened].filter((id) => id.startsWith('w:')).map((id) => id.slice(2))
+  const openKeys = [...opened()].filter((id) => id.startsWith('w:')).map((id) => id.slice(2))
     .filter((key) => fleet.workers.has(key));
   useItems(openKeys);
   const itemsBelow = new Map();
@@ -179,12 +182,12 @@ export function TreeView() {
    */
   const setOpen = (line, open) => {
     if (open) {
-      opened.add(line.id);
-      opened.delete(`-${line.id}`);
-      opened.delete(`~${line.id}`);
+      opened().add(line.id);
+      opened().delete(`-${line.id}`);
+      opened().delete(`~${line.id}`);
     } else {
-      opened.delete(line.id);
-      opened.add(`${shows ? '-' : '~'}${line.id}`);
+      opened().delete(line.id);
+      opened().add(`${shows ? '-' : '~'}${line.id}`);
     }
     keepOpened();
     draw((count) => count + 1);
@@ -231,7 +234,7 @@ export function TreeView() {
       while (first > 0 && lines[first].depth >= line.depth) first -= 1;
       if (lines[first].depth < line.depth) first += 1;
       for (let index = first; index < lines.length && lines[index].depth >= line.depth; index += 1) {
-        if (lines[index].depth === line.depth && lines[index].open === false) opened.add(lines[index].id);
+        if (lines[index].depth === line.depth && lines[index].open === false) opened().add(lines[index].id);
       }
       keepOpened();
       draw((count) => count + 1);
