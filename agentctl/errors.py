@@ -82,7 +82,7 @@ ANY_TASK = "TASK"
 
 
 class WithArguments(tuple["str | Argument", ...]):
-    """A next step in words that name arguments, each of which a surface spells as they are given there."""
+    """Words that name arguments, each of which a surface spells as they are given there."""
 
     __slots__ = ()
 
@@ -100,10 +100,12 @@ class WithArguments(tuple["str | Argument", ...]):
         return [part for part in self if isinstance(part, Argument)]
 
     def worded(self, spelled: Callable[[Argument], str]) -> str:
-        """Return it as a surface words it."""
+        """Return them as a surface words them."""
         return "".join(spelled(part) if isinstance(part, Argument) else part for part in self)
 
 
+#: What is wrong. A plain text names no command and no option, as with a next step.
+Wrong: TypeAlias = "str | WithArguments"
 #: A plain text holds on every surface, so it names no command and no option of agentctl
 #: (`tests/lint/test_next_steps.py`); those of other programs are the same everywhere.
 Step: TypeAlias = "str | Next | WithArguments | AtTerminal"
@@ -207,12 +209,22 @@ class AgentctlError(Exception):
 
     exit_code = ExitCode.REFUSED
 
-    def __init__(self, message: str, hint: Hint | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, wrong: Wrong, hint: Hint | None = None) -> None:
+        #: What is wrong as a value, for each surface to word it.
+        self.wrong = wrong if isinstance(wrong, WithArguments) else WithArguments(wrong)
+        super().__init__(self.message)
         #: The next steps as values, for each surface to word them; whoever passes the error on passes these on.
         self.steps: tuple[Step, ...] = steps_of(hint)
         self.hint = steps_in_words(self.steps, at_terminal)
+
+    @property
+    def message(self) -> str:
+        """What is wrong, as worded for a terminal; whoever puts something before it changes `wrong`."""
+        return self.wrong.worded(option)
+
+    def put_before(self, text: str) -> None:
+        """Say before what is wrong what it is about."""
+        self.wrong = WithArguments(text, *self.wrong)
 
     def __str__(self) -> str:
         return self.message  # Whoever passes it on may have put before it what it is about.
@@ -285,8 +297,8 @@ class WaitTimedOut(AgentctlError):
 class WaitStopped(AgentctlError):
     """A wait within a worker was ended because that worker was `cancelled` or `paused`."""
 
-    def __init__(self, message: str, instance: str, stopped: str, hint: Hint | None = None) -> None:
-        super().__init__(message, hint)
+    def __init__(self, wrong: Wrong, instance: str, stopped: str, hint: Hint | None = None) -> None:
+        super().__init__(wrong, hint)
         self.instance = instance
         self.stopped = stopped
 

@@ -31,7 +31,7 @@ def check_question(question: Question) -> None:
     """Raise `UsageError` where a question cannot be answered."""
     kind = question.kind
     if kind not in KINDS:
-        raise UsageError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
+        raise UsageError(WithArguments(Argument("kind"), f" must be one of {', '.join(KINDS)}, not {kind!r}"))
     if not question.text.strip():
         raise UsageError("the question is empty")
     ids = [option.id for option in question.options]

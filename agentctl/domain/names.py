@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from agentctl.errors import UsageError
+from agentctl.errors import Argument, UsageError, WithArguments
 from agentctl.lean import NamedTuple
 
 NAME_RULE = "1 to 64 of A-Z a-z 0-9 _ -, not starting with -"
@@ -35,10 +35,10 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def check_name(text: str, what: str) -> str:
+def check_name(text: str, what: str | Argument) -> str:
     """Return `text`; raise `UsageError` naming `what` where it is not a name."""
     if not is_name(text):
-        raise UsageError(f"{what} {text!r} is not a name", hint=f"use {NAME_RULE}")
+        raise UsageError(WithArguments(what, f" {text!r} is not a name"), hint=f"use {NAME_RULE}")
     return text
 
 

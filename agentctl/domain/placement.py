@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from agentctl.errors import UsageError
+from agentctl.errors import Argument, UsageError, WithArguments
 from agentctl.lean import Any, NamedTuple
 
 #: The runner that needs no engine: the worker is a child of its shim.
@@ -84,7 +84,9 @@ def check_resources(asked: Placement) -> None:
         if value is not None and not form.fullmatch(value):
             raise UsageError(f"{what} must be like {example}, not {value!r}")
     if len(asked.args) > _MOST_ARGS or any("\0" in one or "\n" in one for one in asked.args):
-        raise UsageError(f"runner_arg takes at most {_MOST_ARGS} arguments of one line each")
+        raise UsageError(
+            WithArguments(Argument("runner_arg"), f" takes at most {_MOST_ARGS} arguments of one line each")
+        )
 
 
 #: The keys of `resources` in a file, and the fields that they become.

@@ -161,21 +161,23 @@ def _check_option(text: str) -> None:
     """
     option = text.split("=", 1)[0]
     if re.match(r"--?[A-Za-z]", text, re.ASCII) is None:
-        raise UsageError(f"runner_arg must be an option of sbatch, such as --account=lab, not {text!r}")
+        raise UsageError(
+            WithArguments(Argument("runner_arg"), f" must be an option of sbatch, such as --account=lab, not {text!r}")
+        )
     if text.startswith("--"):
         meant = next((f"--{name}" for name in _OURS if name.startswith(option[2:])), None)
     else:
         meant = option[:2] if option[1] in _OURS_SHORT else None
         if meant is None and len(text) > 2 and text[1] not in _SHORT_WITH_VALUE:
             raise UsageError(
-                f"each runner_arg is one option, not {text!r}",
+                WithArguments("each ", Argument("runner_arg"), f" is one option, not {text!r}"),
                 hint=WithArguments(
                     Argument("runner_arg", text[:2]), ", and another ", Argument("runner_arg"), " for the rest"
                 ),
             )
     if meant is not None:
         raise UsageError(
-            f"agentctl says {meant} itself: {text!r} cannot be a runner_arg",
+            WithArguments(f"agentctl says {meant} itself: {text!r} cannot be a ", Argument("runner_arg")),
             hint=WithArguments(
                 "leave it out: ", Argument("runner_arg"), " is for what sbatch alone knows, such as --account=lab"
             ),

@@ -24,7 +24,7 @@ from agentctl.tools.awaited_worker import Target
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Tool, either, flag, number, some_text, text
 from agentctl.tools.descriptions import agent_types, bounds, short
 from agentctl.tools.foreign_arguments import OTHERS, adapted, not_honoured
-from agentctl.tools.hints import hint_of
+from agentctl.tools.hints import hint_of, wrong_for_model
 from agentctl.tools.results import share_of
 from agentctl.tools.scope import Scope
 from agentctl.tools.start_arguments import KEY, MODEL, START_ARGUMENTS, start_fields
@@ -118,7 +118,7 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
 
 
 def _worded(error: AgentctlError) -> tuple[str, str | None]:
-    return error.message, hint_of(error, AT_HAND)
+    return wrong_for_model(error), hint_of(error, AT_HAND)
 
 
 def _request_of(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
@@ -133,7 +133,7 @@ def _request_of(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
         agent_options = start_fields(scope, spec, found)
     except AgentctlError as error:
         hint = hint_of(error, AT_HAND)
-        why = f"{error.message} ({hint})" if hint else error.message
+        why = f"{wrong_for_model(error)} ({hint})" if hint else wrong_for_model(error)
         return Delegated(objective=str(raw.get("objective") or ""), agent_type=kind, error=why)
     line: Arguments = {
         "objective": found["objective"],

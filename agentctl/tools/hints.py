@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from agentctl.errors import AgentctlError, AtTerminal, Limited, Next, WithArguments, steps_in_words, steps_of
+from agentctl.errors import AgentctlError, Argument, AtTerminal, Limited, Next, WithArguments, steps_in_words, steps_of
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.descriptions import short
@@ -81,13 +81,26 @@ def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any
         tools: The names of the tools that the caller has.
     """
     if isinstance(error, AgentctlError):
-        message, hint = error.message, hint_of(error, tools)
+        message, hint = wrong_for_model(error), hint_of(error, tools)
     elif isinstance(error, OSError):
         message = error_in_words(error)
         hint = steps_in_words(steps_of(next_step(error)), lambda step: _words_of(step, tools))
     else:
         message, hint = str(error), None
     return {"error": short(message)} | ({"hint": short(hint)} if hint else {})
+
+
+def wrong_for_model(error: AgentctlError) -> str:
+    """Return what is wrong; an argument is named as in Python, which most tools do, too.
+
+    >>> wrong_for_model(AgentctlError(WithArguments(Argument("max_turns"), " must be at least 1")))
+    '`max_turns` must be at least 1'
+    """
+    return error.wrong.worded(_named)
+
+
+def _named(argument: Argument) -> str:
+    return f"`{argument.name}`"
 
 
 def hint_of(error: AgentctlError, tools: Collection[str]) -> str | None:

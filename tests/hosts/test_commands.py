@@ -103,7 +103,7 @@ def test_questions_of_several_machines(both: Both) -> None:
     assert b"answered q1 of q-b in on-b: x on b" in terminal.sent
     unclear = run("interact", "respond", "--hosts", "a,b", "same", "x", check=False)
     assert unclear.code == 2
-    assert "same --id q1 (task on-a on a)" in unclear.err
+    assert "q1 of same (task on-a on a)" in unclear.err
     assert run("interact", "respond", "--hosts", "a,b", "nobody", "x", check=False).code == 3
     code, wrong = on_a_terminal([*PROGRAM, "interact", "respond", "--hosts", "a,b", "q-a", "z"])
     assert (code, b"'z' is not an option" in wrong) == (2, True)

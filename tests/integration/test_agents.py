@@ -271,8 +271,8 @@ def test_what_cannot_be_honoured_is_refused_before_anything_is_made(task: Task) 
     wrong = {
         ("--driver", "nobody"): "no driver 'nobody'",
         ("--agent", "exploer"): "Unknown agent type: exploer",
-        ("--max-turns", "0"): "max_turns must be at least 1",
-        ("--max-budget-usd", "0"): "max_budget_usd must be more than 0",
+        ("--max-turns", "0"): "--max-turns must be at least 1",
+        ("--max-budget-usd", "0"): "--max-budget-usd must be more than 0",
         ("--effort", "huge"): "effort must be one of",
         ("--permissions", "perhaps"): "perhaps",
     }

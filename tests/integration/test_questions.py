@@ -147,7 +147,7 @@ def test_which_of_several_questions_must_be_said(root: Path) -> None:
     task.has("agent.blocked", "b")
     unclear = run("interact", "respond", "yes", check=False)
     assert unclear.code == 2
-    assert "2 questions are open: a --id q1 (task t1), b --id q1 (task t1)" in unclear.err
+    assert "2 questions are open: q1 of a (task t1), q1 of b (task t1)" in unclear.err
     respond("b", "no")
     respond("a", "yes")
     assert (answer_of(task), answer_of(task, "b")) == ("answer: yes\n", "answer: no\n")

@@ -1,14 +1,15 @@
-"""Checks that a next step which names a command is a value, so that each surface words it or knows it as a terminal's.
+"""Checks that what names a command or an option is a value, so that each surface words it or knows it as a terminal's.
 
 Where an error can come to whoever asks over HTTP, a plain text of any kind that names a command is suspect: it may be
-returned, and become a hint elsewhere, a finding or a note. So none is let through.
+returned, and become a hint elsewhere, a finding or a note. So none is let through. What is wrong names arguments, as
+values, and no command at all, wherever it is told.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ PACKAGE = REPOSITORY / "agentctl"
 OPTION = re.compile(r"(?<![\w'\"-])--[a-z][a-z-]*")
 COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)")
 #: Rooms whose errors nobody gets over HTTP, or who word them for people at a terminal.
-ELSEWHERE = ("interfaces/", "worker_programs/", "operations/doctor/", "operations/install/")
+ELSEWHERE = ("interfaces/", "operations/doctor/", "operations/install/")
 #: What makes of a text a next step of a terminal; what a person types, with its parts for whoever does it otherwise.
 VALUE = "AtTerminal"
 VALUES = frozenset({VALUE, "TypedCommand"})
@@ -44,31 +45,36 @@ AT_TERMINALS_ALONE = {
 }
 
 
-#: Errors that name an option in what is wrong, and never come to HTTP.
-OF_LINES_ALONE = {
-    "domain/answers.py": "of `interact ask`",
-    "interfaces/commands/show/search.py": "--archived and --task: the search of a task takes no `archived`",
-    "interfaces/commands/show/timeline.py": "--svg and --html, which no request has",
-    "interfaces/commands/show/tree.py": "--follow, which no request has",
-    "interfaces/commands/start/resume.py": "--lost, which no request has",
-    "interfaces/commands/start/spawn.py": "of `spawn`, whose requests are read elsewhere",
-    "interfaces/commands/steer/interact.py": "of `interact ask`",
-    "interfaces/commands/wait/wait.py": "--all and --any, which no request has",
-    "interfaces/commands/wait/wait_any.py": "--for, whose words are checked before",
-    "operations/start/batch.py": "of `spawn --each`",
-}
-#: Hints with arguments of commands of which there is no request.
+#: What makes an error, and what it says by its first argument.
+ERROR = re.compile(
+    r"(Error|Refused|Damaged|NotFound|Busy|Conflict|Declined|Failed|Left|Limited|Out|Slot|Stopped|Taken)$"
+)
+#: Arguments that no request has: those of commands of which there is none, and of command lines alone.
 OF_NO_REQUEST = {
     "domain/answers.py": {"kind", "option"},
+    "interfaces/commands/show/timeline.py": {"html", "svg"},
+    "interfaces/commands/show/tree.py": {"follow", "json"},
+    "interfaces/commands/start/resume.py": {"lost"},
+    "interfaces/commands/start/spawn.py": {"batch", "each", "no_queue"},
+    "interfaces/commands/steer/interact.py": {"option"},
+    "interfaces/commands/wait/wait.py": {"any"},
+    "interfaces/web/root_server.py": {"tls_cert", "tls_key", "url"},
     "operations/talk/asking.py": {"default"},
     "operations/talk/reporting.py": {"file"},
 }
-#: Hints with options of other programs, which are the same on every surface.
+#: Texts with options of other programs, which are the same on every surface.
 OF_OTHER_PROGRAMS = {
+    "adapters/git.py": "git's",
     "operations/worktree/making.py": "git's",
     "operations/worktree/remaking.py": "git's",
     "operations/worktree/removing.py": "git's",
     "runners/slurm.py": "sbatch's",
+}
+#: Texts with options that are read at a terminal.
+OF_TERMINALS = {
+    "errors.py": "the words of a terminal",
+    "interfaces/web/root_server.py": "before there is a server, or in its log",
+    "operations/start/options.py": "the help of `spawn`",
 }
 
 
@@ -121,19 +127,50 @@ def names_in(node: ast.AST) -> Iterator[str]:
         yield from names_in(child)
 
 
-def hints_in(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield what is given as a hint, and what a name has that is."""
+def values_in(tree: ast.AST) -> Mapping[str, list[ast.expr]]:
+    """Return what each variable is made of."""
     values: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     values.setdefault(target.id, []).append(node.value)
+    return values
+
+
+def hints_in(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what is given as a hint, and what a name has that is."""
+    values = values_in(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "hint":
             yield node.value
             for name in names_in(node.value):
                 yield from values.get(name, ())
+
+
+def wrongs_in(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what errors say is wrong, and what a name has that is put into it."""
+    values = values_in(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ERROR.search(called(node)) and node.args:
+            yield node.args[0]
+            for name in names_in(node.args[0]):
+                yield from (value for value in values.get(name, ()) if not isinstance(value, ast.Call))
+
+
+def put_into_wrongs(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the functions that put one of their parameters into what is wrong: the name, and which one it is."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            wrong = {name for node in wrongs_in(function) for name in names_in(node)}
+            for at, parameter in enumerate(function.args.args):
+                if parameter.arg in wrong:
+                    yield function.name, at
+
+
+def named_in_line(text: str) -> bool:
+    """Return whether a text names a command, or has an option in a sentence; alone it is for another program."""
+    return bool(named_in(text) or (" " in text and OPTION.search(text)))
 
 
 def comes_to_http(name: str) -> bool:
@@ -156,10 +193,11 @@ def test_no_hint_is_a_plain_text_that_names_an_option() -> None:
     found = {
         name: f"{name}:{one.lineno}"
         for name, tree in sources()
+        if name not in OF_OTHER_PROGRAMS
         for hint in hints_in(tree)
         for one in plain_texts(hint, OPTION.search)
     }
-    assert found.keys() == OF_OTHER_PROGRAMS.keys(), f"an option in a hint is one of WithArguments: {found}"
+    assert not found, f"an option in a hint is one of WithArguments: {found}"
 
 
 def test_who_passes_an_error_on_passes_its_steps_on() -> None:
@@ -177,15 +215,23 @@ def test_who_passes_an_error_on_passes_its_steps_on() -> None:
     assert not found
 
 
-def test_a_text_that_names_a_command_is_a_value_wherever_it_may_come_to_http() -> None:
+def test_a_text_that_names_a_command_or_an_option_is_a_value_wherever_it_may_come_to_http() -> None:
     found = [
-        f"{name}: {text[:40]}"
+        f"{name}:{one.lineno}: {text[:40]}"
         for name, tree in sources()
-        if comes_to_http(name)
-        for one in plain_texts(tree)
+        if comes_to_http(name) and name not in OF_OTHER_PROGRAMS and name not in OF_TERMINALS
+        for one in plain_texts(tree, named_in_line)
         if (text := text_of(one)) is not None
     ]
-    assert not found, f"a text that names a command is a Next, or {VALUE}: {found}"
+    assert not found, f"a text that names a command is a Next, one with an option WithArguments, or {VALUE}: {found}"
+
+
+def parts_of_text(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a text is made of, or chosen from; a list is no text, and of a call nobody knows what it returns."""
+    if not isinstance(node, ast.List | ast.Tuple | ast.Call):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from parts_of_text(child)
 
 
 def served_modules() -> set[str]:
@@ -194,22 +240,39 @@ def served_modules() -> set[str]:
     return {f"{one.carry_out.__module__.removeprefix('agentctl.').replace('.', '/')}.py" for one in commands}
 
 
-def test_what_is_wrong_is_told_without_options_wherever_it_may_come_to_http() -> None:
-    found = {
-        name: f"{name}:{node.lineno}"
+def test_what_is_wrong_names_no_command_and_no_option() -> None:
+    """Everywhere: what one interface alone says today is called by another one tomorrow."""
+    found = [
+        f"{name}:{part.lineno}: {text[:40]}"
         for name, tree in sources()
-        if comes_to_http(name) or name in served_modules()
+        if name not in OF_OTHER_PROGRAMS
+        for wrong in wrongs_in(tree)
+        for part in ast.walk(wrong)
+        if isinstance(part, ast.expr) and (text := text_of(part)) is not None
+        if OPTION.search(text) or named_in(text)
+    ]
+    assert not found, f"an option in what is wrong is one of WithArguments: {found}"
+
+
+def test_what_is_wrong_gets_no_option_from_elsewhere() -> None:
+    takers = [(*taker, name) for name, tree in sources() for taker in put_into_wrongs(tree)]
+    places: dict[str, set[int]] = {}
+    for function, at, _name in takers:
+        places.setdefault(function, set()).add(at)
+    found = [
+        f"{name}:{node.lineno}: {ast.unparse(node)[:60]}"
+        for name, tree in sources()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and re.search(r"(Error|Refused|Damaged|NotFound)$", called(node)) and node.args
-        for part in ast.walk(node.args[0])
+        if isinstance(node, ast.Call)
+        for at in places.get(called(node), ())
+        if at < len(node.args)
+        for part in parts_of_text(node.args[at])
         if OPTION.search(text_of(part) or "")
-    }
-    of_others = OF_OTHER_PROGRAMS.keys() | {"interfaces/web/root_server.py"}  # Before there is a server.
-    others = {name: at for name, at in found.items() if name not in of_others}
-    assert others.keys() == OF_LINES_ALONE.keys(), others
+    ]
+    assert not found, f"an option that is put into what is wrong is an Argument: {found}"
 
 
-def test_each_argument_that_a_hint_names_is_one_of_requests_or_of_command_lines() -> None:
+def test_each_argument_that_is_named_is_one_of_requests_or_of_command_lines() -> None:
     root = Root(Path("/nowhere"))
     endpoints = [
         *served_commands(root, force=False),
@@ -219,7 +282,7 @@ def test_each_argument_that_a_hint_names_is_one_of_requests_or_of_command_lines(
     known = {one.name for endpoint in endpoints for one in endpoint.parameters} | OF_COMMAND_LINES
     found: dict[str, set[str]] = {}
     for name, tree in sources():
-        for node in ast.walk(tree):
+        for node in ast.walk(tree) if comes_to_http(name) or name in served_modules() else ():
             if called(node) == "Argument" and isinstance(node, ast.Call):
                 found.setdefault(name, set()).update({*filter(None, map(text_of, node.args[:1]))} - known)
     assert {name: named for name, named in found.items() if named} == OF_NO_REQUEST
@@ -277,6 +340,25 @@ def test_an_option_in_a_plain_hint_is_seen(hint: str, is_seen: bool) -> None:
     parsed = ast.parse(f'Refused("no", hint={hint})')
     seen = [text for one in hints_in(parsed) for text in plain_texts(one, OPTION.search)]
     assert bool(seen) == is_seen
+
+
+@pytest.mark.parametrize(
+    ("line", "is_seen"),
+    [
+        ('raise UsageError("--set is for templates")', True),
+        ('what = f"--{name}"\nraise UsageError(f"{what} is for templates")', True),
+        ('raise UsageError(WithArguments("--set is for ", Argument("template")))', True),
+        ('raise UsageError(WithArguments(Argument("set"), " is for templates"))', False),
+    ],
+)
+def test_an_option_in_what_is_wrong_is_seen(line: str, is_seen: bool) -> None:
+    texts = [text_of(part) or "" for wrong in wrongs_in(ast.parse(line)) for part in ast.walk(wrong)]
+    assert any(map(OPTION.search, texts)) == is_seen
+
+
+def test_who_puts_a_parameter_into_what_is_wrong_is_seen() -> None:
+    function = 'def check(text, what):\n    raise UsageError(f"{what} {text!r} is not a name")'
+    assert set(put_into_wrongs(ast.parse(function))) == {("check", 0), ("check", 1)}
 
 
 def test_a_value_is_not() -> None:

@@ -175,7 +175,7 @@ def test_what_agentctl_says_itself_cannot_be_said_by_a_person(programs: Path, ou
     """Sbatch completes what is cut short, and reads several short options from one word."""
     for name in ("sbatch", "squeue", "scancel"):
         fake(programs, name, "")
-    with pytest.raises(UsageError, match=r"agentctl says|must be an option|each runner_arg is one option"):
+    with pytest.raises(UsageError, match=r"agentctl says|must be an option|each --runner-arg is one option"):
         RUNNER.check(Placement("slurm", args=[ours]))
 
 

@@ -399,7 +399,7 @@ def test_a_call_that_was_made_unasked_stops_the_worker(
     begun = system("init", session_id="s", permissionMode="default")
     found = outcomes(feed(started(order), [begun, *values]))
     assert [one.reason for one in found] == ([expected] if expected else [])
-    assert all(("--permissions own" in str(one.message)) == (order == ASKING) for one in found)
+    assert all(("permissions own" in str(one.message)) == (order == ASKING) for one in found)
     assert all(f"@{DRIVER.tested}" in str(one.message) for one in found)
 
 
@@ -412,9 +412,7 @@ def test_a_mode_that_was_not_ordered_stops_the_worker(order: Order, mode: str) -
     feed(dialogue, [system("init", session_id="s", permissionMode="default")])
     (outcome,) = outcomes(feed(dialogue, [system("status", status=None, permissionMode=mode)]))
     assert outcome.reason is Reason.PERMISSION_DENIED
-    assert ("--permissions own" in str(outcome.message)) == (not order.read_only), (
-        "that loosens no agent that only reads"
-    )
+    assert ("permissions own" in str(outcome.message)) == (not order.read_only), "that loosens no agent that only reads"
     assert f"@{DRIVER.tested}" in str(outcome.message)
 
 

@@ -48,7 +48,7 @@ def test_what_somebody_has_written_is_left_alone() -> None:
 def test_a_traceback_shows_the_next_step_once() -> None:
     @for_python()
     def inner() -> None:
-        raise Refused("--permissions is not JSON", hint=Next("another folder"))
+        raise Refused(WithArguments(Argument("permissions"), " is not JSON"), hint=Next("another folder"))
 
     with pytest.raises(Refused) as refused, for_python():
         inner()

@@ -28,6 +28,8 @@ from tests.support import start, wait_until
 API = "/api/v1"
 #: A command in a hint, and those of which there is a request.
 _COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)")
+#: An option; what is quoted is somebody's own.
+_OPTION = re.compile(r"(?<![\w'\"-])--[a-z]")
 _SERVED = {one.command.split()[0] for one in SERVED}
 PROBLEM = "application/problem+json"
 #: So long any single answer may take on a busy machine.
@@ -69,6 +71,8 @@ class Answered(NamedTuple):
         assert told["status"] == self.status
         named = {name for name in _COMMAND.findall(told["hint"] or "") if name in _SERVED}
         assert not named or "in a terminal" in told["hint"], told
+        assert not _OPTION.search(told["detail"]), told
+        assert not _COMMAND.search(told["detail"]), told
         return dict(told)
 
     def done(self) -> Any:

@@ -65,7 +65,7 @@ class Modes:
     @property
     def _way_out(self) -> str:
         """Return what a person can do about it: of an agent that may only read, no word of theirs loosens that."""
-        own = f"`--permissions {BY_OWN_SETTINGS}` lets your own settings of it decide; or "
+        own = f"`permissions {BY_OWN_SETTINGS}` lets your own settings of it decide; or "
         return _ROW if self._stance == READ_ONLY else own + _ROW
 
 

@@ -12,7 +12,7 @@ from agentctl.drivers.claude.start import INSTALL, MODES, TESTED, asks_before_ca
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order
 from agentctl.drivers.values import bounded_text, list_in, object_in, text_in
 
-_OWN = "`--permissions own` lets your own settings of Claude Code decide"
+_OWN = "`permissions own` lets your own settings of Claude Code decide"
 _TRIED = f"`{INSTALL}@{TESTED}` is the one that was tried"
 
 

@@ -44,7 +44,7 @@ _ASKED = "prompt"
 #: Codex's name of its search, and that of others.
 _SEARCH = ("web_search", "WebSearch")
 _KEYRING = ("keyring", "auto")
-_OWN = "; --permissions own starts Codex with your settings as they are"
+_OWN = "; permissions own starts Codex with your settings as they are"
 
 
 def replaced_home(order: Order) -> HomeFolder | None:

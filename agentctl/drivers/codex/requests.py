@@ -21,7 +21,7 @@ _LABELS = {
     CANCEL: "no, and stop the agent",
 }
 #: Codex writes it into the rules of its home, which is the worker's own wherever a person is asked.
-_HELD = "in this run; under --permissions own for good"
+_HELD = "in this run; under permissions own for good"
 #: All others that Codex may offer count as ALLOW_ALWAYS: they change Codex's own rules, or are unknown here.
 _MEANS = {ACCEPT: ALLOW, SESSION: ALLOW_ALWAYS, DECLINE: DENY, CANCEL: DENY}
 

@@ -22,9 +22,9 @@ Actions = list[Action]
 #: How Codex answers a method that its version does not have; it also lists all methods that it has.
 _UNKNOWN_METHOD = re.compile(r"unknown variant|method not found", re.IGNORECASE)
 #: The ways out, where what decides cannot be set: the second one where no word of the person's would loosen it.
-_OWN_HINT = "--permissions own starts it with your settings as they are, whatever these let it do"
+_OWN_HINT = "permissions own starts it with your settings as they are, whatever these let it do"
 _ELSE_HINT = (
-    "this machine's own settings (/etc/codex) or another version of Codex may be the cause; or choose another --driver"
+    "this machine's own settings (/etc/codex) or another version of Codex may be the cause; or choose another driver"
 )
 
 

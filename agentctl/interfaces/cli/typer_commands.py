@@ -15,7 +15,7 @@ import typer
 from typer.core import CompletionItem, TyperCommand, TyperGroup  # type: ignore[attr-defined]
 
 from agentctl import __version__
-from agentctl.errors import AtTerminal, ExitCode, Next, UsageError
+from agentctl.errors import Argument, AtTerminal, ExitCode, Next, UsageError, WithArguments
 from agentctl.interfaces.cli.completion import names_offered
 from agentctl.interfaces.cli.plain_lines import reads_as_prompt
 from agentctl.interfaces.cli.presentation import carry_out
@@ -138,7 +138,10 @@ def _start(
     Data goes to stdout, everything else to stderr; --json prints one JSON document.
     """
     if host is not None:  # Where it comes first, none of this is reached.
-        raise UsageError("--host comes before everything else", hint=AtTerminal(f"agentctl --host {host} COMMAND"))
+        raise UsageError(
+            WithArguments(Argument("host"), " comes before everything else"),
+            hint=AtTerminal(f"agentctl --host {host} COMMAND"),
+        )
     if context.invoked_subcommand is None:
         raise UsageError("no command is given", hint=AtTerminal("agentctl help all lists them"))
 
@@ -419,7 +422,9 @@ def _check_prompt(words: list[str], given: list[str]) -> None:
     """Refuse what looks like a command: an agent that is started by mistake costs money."""
     if len(words) == 1 and not reads_as_prompt(words[0], given):
         raise UsageError(
-            f"{words[0]!r} is one word: --agent makes it a prompt, and a command follows --",
+            WithArguments(
+                f"{words[0]!r} is one word: ", Argument("agent"), " makes it a prompt, and a command follows --"
+            ),
             hint=(
                 AtTerminal(f"agentctl spawn --agent general {shlex.quote(words[0])}"),
                 AtTerminal(f"agentctl spawn -- {shlex.quote(words[0])}"),

@@ -56,7 +56,10 @@ def serve_order(main: Main) -> int:
         main: Runs a command line.
     """
     if os.isatty(0):
-        raise Refused("this is the far end of agentctl --host, which ssh starts", hint=AtTerminal("agentctl --help"))
+        raise Refused(
+            "this is the far end of a connection, which ssh starts for another agentctl",
+            hint=AtTerminal("agentctl --help"),
+        )
     given, sent = os.dup(0), os.dup(1)
     with open(os.devnull, "r+b") as nothing:
         for fd in (0, 1):
@@ -89,7 +92,7 @@ def _take_order(given: int, connection: Frames) -> tuple[FarOrder | None, list[t
             if ordered:
                 return parse_order(ordered[0]), [one for one in came if one[0] != frames.ORDER]
         except ValueError as error:
-            raise UsageError(f"what was sent to this far end of agentctl --host is not an order: {error}") from error
+            raise UsageError(f"what was sent to this far end is not an order: {error}") from error
     return None, []
 
 

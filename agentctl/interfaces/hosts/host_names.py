@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from agentctl.adapters.personal import home_folder
 from agentctl.domain.hosts import ALL, HERE, CommandHost, is_destination
-from agentctl.errors import AtTerminal, UsageError
+from agentctl.errors import Argument, AtTerminal, UsageError, WithArguments
 from agentctl.operations.where.personal_config import HOSTS, personal_file, section
 
 _HERE = CommandHost(HERE, None)
@@ -30,7 +30,8 @@ def host_named(word: str) -> CommandHost:
         return defined[word]
     if word == ALL:
         raise UsageError(
-            "--host takes one host", hint=AtTerminal("--hosts all: with list, tasks, interact, wait-any, watch")
+            WithArguments(Argument("host"), " takes one host"),
+            hint=AtTerminal("--hosts all: with list, tasks, interact, wait-any, watch"),
         )
     if not is_destination(word):
         raise UsageError(f"{word!r} names no host", hint=f"a name under `hosts` in {personal_file()}, or user@machine")
@@ -45,7 +46,9 @@ def hosts_named(words: str) -> list[CommandHost]:
     """
     names = [name.strip() for name in words.split(",") if name.strip()]
     if not names:
-        raise UsageError("--hosts names no host", hint=AtTerminal("--hosts all, or --hosts here,build"))
+        raise UsageError(
+            WithArguments(Argument("hosts"), " names no host"), hint=AtTerminal("--hosts all, or --hosts here,build")
+        )
     if ALL not in names:
         return [host_named(name) for name in dict.fromkeys(names)]
     defined = section(HOSTS)

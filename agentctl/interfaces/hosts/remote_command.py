@@ -17,7 +17,7 @@ from enum import IntEnum
 
 from agentctl.adapters.files import write_all
 from agentctl.domain.hosts import CommandHost
-from agentctl.errors import AtTerminal, UsageError
+from agentctl.errors import Argument, AtTerminal, UsageError, WithArguments
 from agentctl.interfaces.hosts import frames
 from agentctl.interfaces.hosts.far_order import order_for, terminal_size
 from agentctl.interfaces.hosts.frames import code_of
@@ -57,7 +57,9 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
     if not equals:
         name = rest.pop(0) if rest else ""
     if not name:
-        raise UsageError("--host needs the name of a host", hint=AtTerminal("agentctl --host HOST list"))
+        raise UsageError(
+            WithArguments(Argument("host"), " needs the name of a host"), hint=AtTerminal("agentctl --host HOST list")
+        )
     return name, rest
 
 

@@ -27,6 +27,7 @@ from agentctl.interfaces.mcp.wire import Context, Teller, as_result, is_modern
 from agentctl.operations.wait.keys import Sight
 from agentctl.supervision.worker.questions import is_open
 from agentctl.tools.definition import Call, Pending
+from agentctl.tools.hints import wrong_for_model
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope, is_for_worker
 
@@ -215,7 +216,7 @@ async def continue_call(calls: McpCalls, ctx: Context, params: types.CallToolReq
     try:
         waiting = await anyio.to_thread.run_sync(taken_up)
     except AgentctlError as error:
-        raise MCPError(types.INVALID_PARAMS, error.message) from error
+        raise MCPError(types.INVALID_PARAMS, wrong_for_model(error)) from error
     return await finish(calls, ctx, waiting)
 
 

@@ -24,6 +24,7 @@ from agentctl.operations.stop.cancelling import cancel_found
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_may_be_stopped
 from agentctl.tools.definition import Call
+from agentctl.tools.hints import wrong_for_model
 from agentctl.tools.progress import doing
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.results import question_of
@@ -94,7 +95,7 @@ async def _answered(calls: McpCalls, work: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = await calls.threads.run(lambda _call: work())
     except AgentctlError as error:
-        raise MCPError(types.INVALID_PARAMS, error.message) from error
+        raise MCPError(types.INVALID_PARAMS, wrong_for_model(error)) from error
     return answer
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import re
 from collections.abc import Iterator
 
 from agentctl.adapters.files import as_storage_error
@@ -45,8 +44,6 @@ _STEPS = {
 }
 _ARGUMENTS = {*SpawnOptions.__annotations__, "agent", "queue", "root", "task", "timeout_seconds"}
 _FLAGS = {"queue", *(option.name for option in (*OF_AGENTS, *OF_WORKERS) if option.kind == FLAG)}
-#: An option, and its value where one follows that cannot be a word of the sentence. What is quoted is somebody's own.
-_OPTION = re.compile(r"(?<![\w'\"-])--([a-z][a-z-]*)(?: (explore|slurm|ask|/\S+))?")
 
 
 @contextlib.contextmanager
@@ -75,7 +72,8 @@ def _named(error: OSError) -> AgentctlError | None:
 
 def as_for_python(error: AgentctlError) -> AgentctlError:
     """Return an error, worded for the program that gets it."""
-    error.message, error.hint = worded(error)
+    wrong, error.hint = worded(error)
+    error.wrong = WithArguments(wrong)
     note = f"hint: {error.hint}"
     if error.hint and note not in getattr(error, "__notes__", ()):
         error.add_note(note)
@@ -86,14 +84,10 @@ def worded(error: AgentctlError) -> tuple[str, str | None]:
     """Return the message and the next step of an error.
 
     >>> there = WithArguments("start it there (", Argument("cwd"), ")")
-    >>> worded(AgentctlError("--reuse and --key exclude each other", hint=there))
-    ('reuse=True and key= exclude each other', 'start it there (cwd=)')
+    >>> worded(AgentctlError(WithArguments(Argument("reuse"), " goes with no ", Argument("key")), hint=there))
+    ('reuse=True goes with no key=', 'start it there (cwd=)')
     """
-    return _with_arguments(error.message), _hint_of(error)
-
-
-def _hint_of(error: AgentctlError) -> str | None:
-    return steps_in_words(error.steps, _words_of)
+    return error.wrong.worded(_spelled), steps_in_words(error.steps, _words_of)
 
 
 def _words_of(step: Step) -> str | None:
@@ -110,12 +104,3 @@ def _spelled(argument: Argument) -> str:
     if name in _FLAGS:
         return f"{name}=True" + (f" {value}" if value else "")
     return f"{name}={value!r}" if value else f"{name}="
-
-
-def _with_arguments(text: str) -> str:
-    return _OPTION.sub(_argument, text)
-
-
-def _argument(option: re.Match[str]) -> str:
-    argument = Argument(option[1].replace("-", "_"), option[2] or "")
-    return _spelled(argument) if argument.name in _ARGUMENTS else option[0]

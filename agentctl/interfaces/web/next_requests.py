@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.domain.names import camel
-from agentctl.errors import ANY_TASK, Argument, AtTerminal, Next, WithArguments, option
+from agentctl.errors import ANY_TASK, AgentctlError, Argument, AtTerminal, Next, WithArguments, option
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -72,6 +72,15 @@ def words_over_http(step: Step) -> str | None:
         is_of_lines = any(one.name in OF_COMMAND_LINES for one in step.arguments)
         return _in_terminal(step.worded(option)) if is_of_lines else step.worded(_key)
     return step
+
+
+def wrong_over_http(error: AgentctlError) -> str:
+    """Return what is wrong, for whoever asks over HTTP.
+
+    >>> wrong_over_http(AgentctlError(WithArguments(Argument("after_any"), " goes with ", Argument("after"))))
+    'afterAny goes with after'
+    """
+    return error.wrong.worded(_key)
 
 
 def _in_terminal(text: str) -> str:

@@ -45,8 +45,8 @@ def document_of(endpoints: Sequence[Endpoint], others: Sequence[Endpoint]) -> di
         "openapi": "3.1.0",
         "info": {
             "title": "agentctl", "version": __version__,
-            "description": "What the commands of agentctl do. Names, documents and exit codes are those of the commands"
-                           " with --json.",
+            "description": "What the commands of agentctl do. Names, JSON documents and exit codes are those of the"
+                           " commands.",
         },
         "paths": dict(sorted(paths.items())),
         "components": {

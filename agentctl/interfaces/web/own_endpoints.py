@@ -8,7 +8,7 @@ from functools import partial
 
 from agentctl import __version__
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
-from agentctl.domain.names import WorkerId
+from agentctl.domain.names import WorkerId, camel
 from agentctl.domain.question import Question, question_in
 from agentctl.domain.text.nesting import shallow
 from agentctl.domain.text.plaintext import whole
@@ -190,7 +190,7 @@ class OwnEndpoints:
         return Endpoint(
             "GET", f"{_WORKER}/tree", "tree.one", "Return what a worker and its sub-agents did.", carry_out,
             (_TASK, _INSTANCE),
-            "Its row, and `items` as `tree --expand` has them. `line`: of what an agent says, its beginning in words.",
+            "Its row, and `items` as `tree` has them with `expand`. `line`: the beginning of what an agent says.",
             "TreeWorker",
         )  # fmt: skip
 
@@ -209,7 +209,7 @@ class OwnEndpoints:
 
     def _spawn(self) -> Endpoint:
         def carry_out(call: CheckedRequest) -> JsonAnswer:
-            request = request_from(_without_task(call.values), "the body")
+            request = request_from(_of_worker(call.values), "the body")
             (made,) = spawn_workers(self._task(call), [request], queue=request.queue)
             return JsonAnswer(
                 made.to_json(), status=200 if made.reused else 201,
@@ -226,7 +226,10 @@ class OwnEndpoints:
 
     def _spawn_batch(self) -> Endpoint:
         def carry_out(call: CheckedRequest) -> JsonAnswer:
-            requests = [request_from(one, f"worker {number}") for number, one in enumerate(call.values["workers"], 1)]
+            requests = [
+                request_from(_of_worker(one), f"worker {number}")
+                for number, one in enumerate(call.values["workers"], 1)
+            ]
             made = spawn_workers(self._task(call), requests, queue=batch_waits(requests))
             rows = [one.to_json() for one in made]
             return JsonAnswer(rows, status=200 if all(one.reused for one in made) else 201)
@@ -313,5 +316,6 @@ def _with_line(item: TreeItem) -> TreeItem:
     return item if words is None else {**item, "line": whole(words)}
 
 
-def _without_task(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name != "task"}
+def _of_worker(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request says of a worker, by the names that it has over HTTP: an error repeats them."""
+    return {camel(name): value for name, value in values.items() if name != "task"}

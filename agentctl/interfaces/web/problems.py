@@ -22,7 +22,7 @@ from agentctl.errors import (
 )
 from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.interfaces.web.list_pages import ListChanged
-from agentctl.interfaces.web.next_requests import words_over_http
+from agentctl.interfaces.web.next_requests import words_over_http, wrong_over_http
 from agentctl.lean import TYPE_CHECKING
 from agentctl.world_errors import error_in_words, is_of_world, next_step
 
@@ -118,7 +118,7 @@ def error_and_steps(error: AgentctlError | OSError) -> tuple[str, Sequence[Step]
     """Return what is wrong and the next steps; an error of the system is told with its file."""
     if isinstance(error, OSError) and not isinstance(error, AgentctlError):
         return error_in_words(error), steps_of(next_step(error))
-    return error.message, error.steps
+    return wrong_over_http(error), error.steps
 
 
 def is_foreseen(error: OSError) -> bool:

@@ -32,7 +32,7 @@ from agentctl.adapters.served import (
     spoil_place,
 )
 from agentctl.adapters.taskdir import Root
-from agentctl.errors import AtTerminal, Refused, UsageError
+from agentctl.errors import Argument, AtTerminal, Refused, UsageError, WithArguments
 from agentctl.interfaces.web.app import Website
 from agentctl.interfaces.web.connections import OTHER_END, config_for, serve_connections
 from agentctl.interfaces.web.delegation_paths import seed_endpoints
@@ -104,7 +104,7 @@ def is_loopback(host: str) -> bool:
 def check_address(place: ListenAddress) -> None:
     """Raise `UsageError` for an invalid place, or one that would be open to others without anybody having said so."""
     if (place.certificate is None) != (place.key is None):
-        raise UsageError("--tls-cert and --tls-key go together")
+        raise UsageError(WithArguments(Argument("tls_cert"), " and ", Argument("tls_key"), " go together"))
     if not place.is_near and not place.has_tls and not place.is_insecure:
         raise UsageError(
             f"{place.host} can be reached from other machines, and what is sent there could be read on its way",
@@ -114,7 +114,9 @@ def check_address(place: ListenAddress) -> None:
             ),
         )
     if place.url is not None and not _is_address(place.url):
-        raise UsageError(f"--url {place.url!r} is not of the form https://NAME or https://NAME:PORT")
+        raise UsageError(
+            WithArguments(Argument("url"), f" {place.url!r} is not of the form https://NAME or https://NAME:PORT")
+        )
     if place.certificate is not None and place.key is not None:
         _check_certificate(place.certificate, place.key)
 

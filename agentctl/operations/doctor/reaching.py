@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of
-from agentctl.errors import AtTerminal, UsageError
+from agentctl.errors import Argument, UsageError, WithArguments
 
 #: The word that stands for the hosts of the agent programs that are installed here.
 AGENTS = "agents"
@@ -67,6 +67,7 @@ def _checked(text: str) -> str:
     host, mark, port = text.rpartition(":")
     if not (mark and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise UsageError(
-            f"--network takes HOST:PORT or {AGENTS}, not {text!r}", hint=AtTerminal("--network api.example.org:443")
+            WithArguments(Argument("network"), f" takes HOST:PORT or {AGENTS}, not {text!r}"),
+            hint=WithArguments(Argument("network", "api.example.org:443")),
         )
     return text

@@ -11,7 +11,7 @@ from typing import Any
 import agentctl
 from agentctl.adapters.personal import home_folder
 from agentctl.domain.agent.own_tools import SERVER
-from agentctl.errors import UsageError
+from agentctl.errors import Argument, AtTerminal, UsageError, WithArguments
 from agentctl.operations.install.edits import BlockEdit, Edit, FileEdit, JsonEdit
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
 
@@ -50,7 +50,10 @@ def edits_for(client: str, *, project: str | None, hooks: bool, environ: Mapping
     if client not in CLIENTS:
         raise UsageError(f"unknown agent program {client!r}", hint=f"known: {', '.join(CLIENTS)}")
     if hooks and client != "claude":
-        raise UsageError(f"--hooks is only for claude; for {client}, add `agentctl hook` to its own settings")
+        raise UsageError(
+            WithArguments(Argument("hooks"), " is only for claude"),
+            hint=AtTerminal(f"for {client}, add `agentctl hook` to its own settings"),
+        )
     made: list[Edit] = _MAKERS[client](_Places(project, environ))
     return [*made, _hooks(_Places(project, environ))] if hooks else made
 

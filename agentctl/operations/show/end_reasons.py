@@ -127,7 +127,10 @@ def _left_behind(facts: WorkerFacts, decision: Decision) -> list[Statement]:
         names = first_of([shown(name) for name in decision.uncollected])
         text = f"Workers that it had started were still alive at its end: {names}."
         found.append(Statement(text, [file_says(facts.worker_dir.exit, "uncollected")]))
-    for processes, what in ((decision.swept, "were stopped"), (decision.kept, "were left alive (--keep-children)")):
+    for processes, what in (
+        (decision.swept, "were stopped"),
+        (decision.kept, "were left alive, as its start had asked"),
+    ):
         if processes:
             text = f"{len(processes)} of its processes {what} when its first one had ended."
             found.append(Statement(text, [file_says(facts.worker_dir.exit, _commands(processes))]))
@@ -148,7 +151,7 @@ def _attempts(facts: WorkerFacts) -> list[Statement]:
     files = [facts.worker_dir.attempt_exit(number) for number in range(1, min(attempt, 20))]
     evidence = [file_says(one, evidence_fields(read_known(one), "reason", "exitCode", "signal")) for one in files]
     evidence.append(file_says(facts.worker_dir.spec, f"retries {retries}"))
-    return [Statement(f"It ended in attempt {attempt}; --retries allowed {retries} after the first.", evidence)]
+    return [Statement(f"It ended in attempt {attempt}; {retries} more were allowed after the first.", evidence)]
 
 
 def _breaker(facts: WorkerFacts) -> Part:

@@ -118,7 +118,7 @@ def _environment(waiting: _Waiting) -> Part:
     facts, token = waiting.facts, waiting.ticket.environment
     path = waiting.tree.queue / waiting.ticket
     if token == NO_ENVIRONMENT:
-        text = "Only the command that is starting it can start it: it was spawned without --queue."
+        text = "Only the command that is starting it can start it: it was not to wait in the queue."
         says = "names no environment (0): that command has it"
         return [Statement(text, [file_says(path, says)])], [WayOut("if that command is gone, the next look ends it")]
     try:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from agentctl.domain.names import base_name
-from agentctl.errors import AtTerminal, UsageError
+from agentctl.errors import Argument, AtTerminal, UsageError, WithArguments
 from agentctl.operations.start.options import FLAG, OF_AGENTS, OF_WORKERS, TEXT, TEXTS
 from agentctl.operations.start.requests import AgentWork, SpawnRequest, argv_of_shell, naming_the_line
 
@@ -76,7 +76,10 @@ def read_each(lines: Iterable[str], source: str, request: SpawnRequest) -> list[
 
 def _check_places(request: SpawnRequest) -> None:
     if request.key is not None and PLACE not in request.key:
-        raise UsageError(f"--key is the same for all lines, which would be one worker: put {PLACE} into it")
+        raise UsageError(
+            WithArguments(Argument("key"), " is the same for all lines, which would be one worker"),
+            hint=f"put {PLACE} into it",
+        )
     if request.work is not None and PLACE not in request.work.prompt:
         raise UsageError(
             f"the prompt has no {PLACE} for the line", hint=AtTerminal(f'as in --agent fix "Port {PLACE}"')
@@ -142,7 +145,7 @@ def request_from(value: dict[str, Any], where: str, known: Collection[str] = KEY
         known: The keys as the caller offers them.
     """
     at = f"{where}: " if where else ""
-    fields: dict[str, Any] = {}
+    fields, spelled = dict[str, Any](), dict[str, str]()
     for key, item in value.items():
         name = _snake(key)
         kind = _KINDS.get(name) or _WORK.get(name)
@@ -152,16 +155,20 @@ def request_from(value: dict[str, Any], where: str, known: Collection[str] = KEY
             raise UsageError(f"{at}{key!r} is given twice")
         if not _fits(item, kind):
             raise UsageError(f"{at}{key} must be {kind}, not {item!r}")
-        fields[name] = item
+        fields[name], spelled[name] = item, key
     work = {name: fields.pop(name) for name in _WORK if name in fields}
-    _check_work(fields, work, at)
+    _check_work(fields, work, spelled, at)
     if SHELL in fields:
         fields["argv"] = argv_of_shell(fields.pop(SHELL))
     return SpawnRequest(**fields, work=AgentWork(**work) if work else None, where=where)
 
 
-def _check_work(fields: Mapping[str, Any], work: Mapping[str, Any], at: str) -> None:
-    """Refuse what says of no work, or of two, that it is to be done."""
+def _check_work(fields: Mapping[str, Any], work: Mapping[str, Any], spelled: Mapping[str, str], at: str) -> None:
+    """Refuse what says of no work, or of two, that it is to be done.
+
+    Args:
+        spelled: The keys as the caller has spelled them.
+    """
     commands = [key for key in ("argv", SHELL) if fields.get(key)]
     if not commands and "prompt" not in work:
         raise UsageError(
@@ -171,7 +178,8 @@ def _check_work(fields: Mapping[str, Any], work: Mapping[str, Any], at: str) -> 
     if len(commands) > 1:
         raise UsageError(f"{at}argv and shell are each a command: give one of them")
     if commands and work:
-        raise UsageError(f"{at}{min(work)} is for an agent, and {commands[0]} for a command: give one of them")
+        one, other = spelled[min(work)], spelled[commands[0]]
+        raise UsageError(f"{at}{one} is for an agent, and {other} for a command: give one of them")
 
 
 def batch_waits(requests: Sequence[SpawnRequest]) -> bool:

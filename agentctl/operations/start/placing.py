@@ -44,7 +44,7 @@ def placement_for(
         if extra := sorted(name for name in asked if name != "runner"):
             what = extra[0].removesuffix("_s").replace("args", "runner_arg")
             raise UsageError(
-                f"{what} is for a worker on a node",
+                WithArguments(Argument(what), " is for a worker on a node"),
                 hint=WithArguments(Argument("runner", "slurm"), " places it on one"),
             )
         return None

@@ -14,7 +14,7 @@ from agentctl.domain.names import check_name
 from agentctl.domain.states import Status
 from agentctl.domain.tree.graph import check_no_cycle
 from agentctl.domain.tree.limits import KEYS, BadLimit, check_limit
-from agentctl.errors import AgentctlError, Next, NotFound, UsageError
+from agentctl.errors import AgentctlError, Argument, Next, NotFound, UsageError, WithArguments
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.options import OF_WORKERS
 from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
@@ -158,7 +158,7 @@ def naming_the_line(request: SpawnRequest) -> Iterator[None]:
         yield
     except AgentctlError as error:
         if request.where and not error.message.startswith(request.where):
-            error.message = f"{request.where}: {error.message}"
+            error.put_before(f"{request.where}: ")
         raise
 
 
@@ -186,6 +186,8 @@ def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
             _check_texts(request)
             for name in request.after:
                 _check_after(task, name, known)
+            if request.after_any and not request.after:
+                raise UsageError(WithArguments(Argument("after_any"), " goes with ", Argument("after")))
     check_no_cycle({request.name: request.after for request in requests if request.name is not None})
     _check_keys(requests)
 
@@ -200,7 +202,7 @@ def _check_keys(requests: list[SpawnRequest]) -> None:
 
 
 def _check_after(task: TaskDir, name: str, known: set[str]) -> None:
-    check_name(name, "--after")
+    check_name(name, Argument("after"))
     if name not in known and not task.worker(name).spec.exists():
         raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint=Next("look around"))
 
@@ -261,9 +263,11 @@ def _check_work(work: AgentWork) -> None:
     from agentctl.domain.agent.agentspec import EFFORTS  # Commands do not need it.
 
     if work.max_turns is not None and work.max_turns < 1:
-        raise UsageError(f"max_turns must be at least 1, not {work.max_turns}")
+        raise UsageError(WithArguments(Argument("max_turns"), f" must be at least 1, not {work.max_turns}"))
     if work.max_budget_usd is not None and not 0 < work.max_budget_usd < 1e9:
-        raise UsageError(f"max_budget_usd must be more than 0, not {work.max_budget_usd:g}")
+        raise UsageError(
+            WithArguments(Argument("max_budget_usd"), f" must be more than 0, not {work.max_budget_usd:g}")
+        )
     if work.effort is not None and work.effort not in EFFORTS:
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {work.effort!r}")
 

@@ -163,7 +163,7 @@ def put_question(worker: WorkerDir, question: Question, used: Collection[str] = 
     make_folder(worker.interactions)
     with locked(worker.lock):
         refuse_if_ended(worker, "ask questions")
-        name = check_name(question.id, "--id") if question.id else _next_id(worker, used, stem)
+        name = check_name(question.id, Argument("id")) if question.id else _next_id(worker, used, stem)
         is_new = not worker.question(name).exists()
         lock = hold_alive(worker.asker_lock(name))
         if lock is None:

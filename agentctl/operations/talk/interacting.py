@@ -15,7 +15,17 @@ from agentctl.domain.names import WorkerId, check_name, first_of
 from agentctl.domain.question import DENY, Question, question_in
 from agentctl.domain.text.plaintext import plain, whole
 from agentctl.encoding import as_utf8
-from agentctl.errors import AgentctlError, AtTerminal, Damaged, Next, NotFound, Refused, StorageError, UsageError
+from agentctl.errors import (
+    AgentctlError,
+    Argument,
+    AtTerminal,
+    Damaged,
+    Next,
+    NotFound,
+    Refused,
+    StorageError,
+    UsageError,
+)
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.unreadable import check_all_known, unreadable_problem
 from agentctl.operations.talk.answerers import Answerer, check_answerer, who_answers
@@ -156,7 +166,7 @@ def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a calle
         UsageError: The answer is not one of its options, or several tasks have such a worker.
         Refused: It was answered before, its worker has ended, or the caller may not answer it; nothing was changed.
     """
-    name = check_name(question_id, "--id")
+    name = check_name(question_id, Argument("id"))
     worker = _asker(root, task, instance, name)
     check_own(worker.task)
     me = answerer or who_answers()
@@ -265,7 +275,7 @@ def only_question(
     if len(found) == 1:
         return found[0]
     if found:
-        names = first_of([f"{one.instance} --id {one.question.id} (task {one.task_id})" for one in found])
+        names = first_of([f"{one.question.id} of {one.instance} (task {one.task_id})" for one in found])
         hint = AtTerminal("say which: agentctl answer INSTANCE --task TASK --id ID ANSWER")
         raise UsageError(f"{len(found)} questions are open: {names}", hint=hint)
     if worker is not None:

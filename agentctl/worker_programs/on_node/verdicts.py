@@ -11,7 +11,7 @@ from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.placement import Placement
 from agentctl.domain.states import Reason, Status
 from agentctl.domain.worker.sightings import EngineState
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, AtTerminal
 from agentctl.lean import Any
 from agentctl.supervision.worker import cancel_request
 from agentctl.supervision.worker.endings import Decision, decision_in, decision_of
@@ -62,7 +62,7 @@ class Verdicts:
         """Return the verdict about a launch that its engine could not be told to take out of its queue."""
         has = f"still has its job {job}" if job else "may have a job for it"  # Without its name it may have refused it.
         left = f"{self._runner} {has}, which does nothing if it is started"
-        next_ = f"agentctl doctor --runner {self._runner} --fix ends it"
+        next_ = AtTerminal(f"in a terminal: agentctl doctor --runner {self._runner} --fix ends it").text
         return verdict._replace(message=f"{verdict.message}; {left}: {problem}; {next_}")
 
     def never_began(self, words: str, reason: str) -> Decision:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentctl.errors import UsageError
+from agentctl.errors import Argument, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     AGENTS,
     DRIVERS,
@@ -96,7 +96,7 @@ def of_start(options: tuple[Option, ...]) -> tuple[Parameter, ...]:
     )  # fmt: skip
 
 
-def pairs_in(option: str, texts: Iterable[str]) -> dict[str, str]:
+def pairs_in(option: Argument, texts: Iterable[str]) -> dict[str, str]:
     """Return what an option names and gives: `K=V` each.
 
     Raises:
@@ -106,6 +106,6 @@ def pairs_in(option: str, texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise UsageError(f"{option} {key!r} is not of the form K=V")
+            raise UsageError(WithArguments(option, f" {key!r} is not of the form K=V"))
         pairs[key] = value
     return pairs

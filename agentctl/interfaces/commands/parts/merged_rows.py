@@ -171,7 +171,7 @@ def _unclear(found: Sequence[tuple[str, OpenQuestion]]) -> NotFound | UsageError
         return NotFound(
             "no such question is open on any of the hosts", hint=AtTerminal("agentctl interact list --hosts all")
         )
-    names = [plain(f"{one.instance} --id {one.question.id} (task {one.task_id} on {host})") for host, one in found]
+    names = [plain(f"{one.question.id} of {one.instance} (task {one.task_id} on {host})") for host, one in found]
     hint = AtTerminal("say which: agentctl --host HOST answer INSTANCE --id ID ANSWER")
     return UsageError(f"{len(found)} questions are open: {first_of(names)}", hint=hint)
 

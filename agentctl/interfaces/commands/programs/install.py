@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import AtTerminal, ExitCode, Next, NotFound, Refused, UsageError
+from agentctl.errors import Argument, AtTerminal, ExitCode, Next, NotFound, Refused, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import CHOICE, FLAG, Carried, Command, Parameter, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_ROOT
@@ -52,10 +52,16 @@ def install(
     """
     if client == Client.BOOT:
         if project or hooks or (write and undo):
-            raise UsageError("boot takes one of --write and --undo", hint=Next("help", "install"))
+            raise UsageError(
+                WithArguments("boot takes one of ", Argument("write"), " and ", Argument("undo")),
+                hint=Next("help", "install"),
+            )
         return _boot(call, write=write, undo=undo)
     if write:
-        raise UsageError("--write is for boot", hint=AtTerminal("--yes makes the change without a question"))
+        raise UsageError(
+            WithArguments(Argument("write"), " is for boot"),
+            hint=AtTerminal("--yes makes the change without a question"),
+        )
     if not undo:
         check_mcp_library()
     folder = os.getcwd() if project else None

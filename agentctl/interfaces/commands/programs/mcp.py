@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.errors import UsageError
+from agentctl.errors import Argument, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     AGENT_LIST,
     DIALECTS,
@@ -36,7 +36,7 @@ def mcp(
 
     check_mcp_library()
     if not progress_seconds:
-        raise UsageError("--progress-seconds must be more than 0")
+        raise UsageError(WithArguments(Argument("progress_seconds"), " must be more than 0"))
     serving = Serving(tools, agents, call.task_named, call.root_named, call_seconds, progress_seconds)
     if http is None:
         serve_client(serving)

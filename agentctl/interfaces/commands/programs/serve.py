@@ -8,7 +8,7 @@ import os
 import shlex
 from collections.abc import Iterator
 
-from agentctl.errors import ExitCode, Refused, UsageError
+from agentctl.errors import Argument, ExitCode, Refused, UsageError, WithArguments
 from agentctl.interfaces.bug_report import record_bug
 from agentctl.interfaces.commands.model.command_model import FLAG, TEXT, WHOLE, Carried, Command, Parameter, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
@@ -45,7 +45,10 @@ def serve(
     check_libraries()
     if link:
         if any((port, tls_cert, tls_key, url, insecure, read_only, new_token)) or port == 0 or host != "127.0.0.1":
-            raise UsageError("--link takes no option but --qr: it is about the server that is already running")
+            raise UsageError(
+                WithArguments(Argument("link"), " takes no option but ", Argument("qr")),
+                hint="it is about the server that is already running",
+            )
         return _another_link(call, with_qr=qr)
     # A short command looks for no garbage. A server would keep each failed request, in the circle of an error and the
     # frames that it has passed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.errors import ExitCode, Refused, UsageError
+from agentctl.errors import Argument, ExitCode, Refused, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import FLAG, Command, Parameter, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import BY_LINE_IN_TASK, FOLLOW, INSTANCE
@@ -28,7 +28,7 @@ def activity(
     With -f it continues until the worker has ended. --rebuild prints how many rows it made.
     """
     if remake and follow:
-        raise UsageError("--rebuild and --follow exclude each other")
+        raise UsageError(WithArguments(Argument("rebuild"), " and ", Argument("follow"), " exclude each other"))
     task = call.task_to_show()
     if remake:
         yield _rebuild(find_worker(task, instance))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
 
 from agentctl.domain.text.terminal_output import rows_of_text
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import Argument, ExitCode, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     FLAG,
     INSTANCES,
@@ -66,12 +66,15 @@ def logs(
     Of several workers one stands after the other, each below its name.
     """
     if raw and call.json:
-        raise UsageError("--raw and --json exclude each other")
+        raise UsageError(WithArguments(Argument("raw"), " and ", Argument("json"), " exclude each other"))
     streams = ("stdout", "stderr") if stdout == stderr else ("stdout",) if stdout else ("stderr",)
     task = call.task_to_show()
     chosen = workers_chosen(task, instances, Selection(failed, status, agent, words))
     if follow and len(chosen) > 1:
-        raise UsageError("--follow is for one worker", hint="name one of them, or leave -f out")
+        raise UsageError(
+            WithArguments(Argument("follow"), " is for one worker"),
+            hint=WithArguments("name one of them, or leave ", Argument("follow"), " out"),
+        )
     for name in chosen:
         if (heading := headed(name, instances)) and not call.json:
             yield Raw(f"{heading}\n")

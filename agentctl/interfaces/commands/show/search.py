@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 
 from agentctl.domain.text.textquery import WIDE, WIDTH, TextQuery
-from agentctl.errors import Argument, AtTerminal, ExitCode, Next, NotFound, UsageError, WithArguments
+from agentctl.errors import Argument, ExitCode, Next, NotFound, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     FLAG,
@@ -49,7 +49,10 @@ def search(
     except ValueError as error:
         raise UsageError(f"cannot search for {' '.join(terms)!r}: {error}", hint=Next("help", "search")) from error
     if archived and call.task_named is not None:
-        raise UsageError("--archived searches all that was put away", hint=AtTerminal("leave --task out"))
+        raise UsageError(
+            WithArguments(Argument("archived"), " searches all that was put away"),
+            hint=WithArguments("leave ", Argument("task"), " out"),
+        )
     task = call.named_task()
     root, tasks = call.root(), None if task is None else [task]
     if archived:

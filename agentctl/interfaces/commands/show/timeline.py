@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from agentctl.adapters.files import storage_errors, write_whole
 from agentctl.adapters.opening import kind_of
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import AtTerminal, UsageError
+from agentctl.errors import Argument, AtTerminal, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     TASKS,
     TEXT,
@@ -60,7 +60,9 @@ def timeline(
 
 def _target(call: Invocation, svg: str | None, html: str | None) -> str | None:
     if svg is not None and html is not None:
-        raise UsageError("--svg and --html exclude each other", hint="call it twice")
+        raise UsageError(
+            WithArguments(Argument("svg"), " and ", Argument("html"), " exclude each other"), hint="call it twice"
+        )
     target = html if svg is None else svg
     if target == _STDOUT and call.json:
         raise UsageError(

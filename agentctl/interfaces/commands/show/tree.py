@@ -53,12 +53,16 @@ def tree(
     """
     if follow and call.json:
         worker_alone = AtTerminal("agentctl activity INSTANCE -f --json follows a worker")
-        raise UsageError("--follow and --json exclude each other", hint=worker_alone)
+        raise UsageError(
+            WithArguments(Argument("follow"), " and ", Argument("json"), " exclude each other"), hint=worker_alone
+        )
     task = call.task_to_show()
     wanted = None if expand and ALL in expand else expand or ()
     if recursive:
         if follow:
-            raise UsageError("--recursive shows all tasks once", hint=AtTerminal("leave --follow out"))
+            raise UsageError(
+                WithArguments(Argument("recursive"), " shows all tasks once"), hint=AtTerminal("leave --follow out")
+            )
         if instance:
             raise UsageError(
                 "one worker is named, and those of all sub-tasks are meant",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentctl.domain.names import first_of
-from agentctl.errors import AtTerminal, ExitCode, Next, UsageError
+from agentctl.errors import Argument, AtTerminal, ExitCode, Next, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     FLAG,
@@ -52,10 +52,13 @@ def resume(
     lost. `agentctl install boot` runs this at each boot.
     """
     if lost == (instance is not None):
-        raise UsageError("give one of INSTANCE and --lost", hint=Next("help", "resume"))
+        raise UsageError(WithArguments("give one of INSTANCE and ", Argument("lost")), hint=Next("help", "resume"))
     if instance is None:
         if key is not None:
-            raise UsageError("--key is for one agent", hint=AtTerminal("resume --lost may be typed again as it is"))
+            raise UsageError(
+                WithArguments(Argument("key"), " is for one agent"),
+                hint=AtTerminal("resume --lost may be typed again as it is"),
+            )
         return _recover(call)
     spawned = resume_worker(call.task(), instance, prompt, queue=queue, name=name, key=key)
     return Shown(spawned.to_json(), [spawned_line(spawned)])

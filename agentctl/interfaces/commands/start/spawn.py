@@ -12,7 +12,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.ends import end_in_words, said_at_end
-from agentctl.errors import AtTerminal, ExitCode, Next, NoFreeSlot, UsageError
+from agentctl.errors import Argument, AtTerminal, ExitCode, Next, NoFreeSlot, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     COMMAND,
     FINDS,
@@ -82,12 +82,15 @@ def spawn(
         _check_each(each, command, prompt)
     modes = (command, shell, batch, roster, resume_queue, prompt)
     if sum(mode not in (None, False) for mode in modes) != 1:
-        raise UsageError("give one of PROMPT, -- CMD, --shell, --batch", hint=Next("help", "spawn"))
+        raise UsageError(
+            WithArguments("give one of PROMPT, -- CMD, ", Argument("shell"), ", ", Argument("batch")),
+            hint=Next("help", "spawn"),
+        )
     of_agent, of_worker = given_options(options)
     request = SpawnRequest(
         argv=(command or ()) if shell is None else argv_of_shell(shell),
         work=_work(prompt, of_agent),
-        **{**of_worker, "env": pairs_in("--env", of_worker.get("env", ()))},
+        **{**of_worker, "env": pairs_in(Argument("env"), of_worker.get("env", ()))},
     )
     many = command is None and shell is None and prompt is None
     _check_together(request, queue=queue, many=many)
@@ -111,10 +114,10 @@ def _check_together(request: SpawnRequest, *, queue: bool | None, many: bool) ->
             "an option for one worker is given, but no command",
             hint="add -- CMD; the lines of a batch have options of their own",
         )
-    if request.after_any and not request.after:
-        raise UsageError("--after-any goes with --after")
     if request.after and queue is False:
-        raise UsageError("--after waits, and --no-queue does not: leave one of them out")
+        raise UsageError(
+            WithArguments(Argument("after"), " waits, and ", Argument("no_queue"), " does not: leave one of them out")
+        )
 
 
 _STDIN = "-"
@@ -124,7 +127,7 @@ _PROMPT_FIRST = AtTerminal('a prompt goes before --, as in agentctl spawn --agen
 def _check_each(each: str, command: list[str] | None, prompt: str | None) -> None:
     if command is None and prompt is None:
         raise UsageError(
-            "--each goes with a command or a prompt",
+            WithArguments(Argument("each"), " goes with a command or a prompt"),
             hint="""add -- CMD {}; for a line of a shell: -- sh -c 'wc -l "$1"' sh {}""",
         )
     if each == prompt == _STDIN:
@@ -154,8 +157,8 @@ def _naming_the_line(
 def _work(prompt: str | None, agent_options: dict[str, Any]) -> AgentWork | None:
     if prompt is None:
         if agent_options:
-            option = min(agent_options).replace("_", "-")
-            raise UsageError(f"--{option} is for an agent, and there is no prompt", hint=_PROMPT_FIRST)
+            option = Argument(min(agent_options))
+            raise UsageError(WithArguments(option, " is for an agent, and there is no prompt"), hint=_PROMPT_FIRST)
         return None
     text = sys.stdin.read() if prompt == _STDIN else prompt
     return AgentWork(prompt=text, **agent_options)

@@ -10,7 +10,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.same_request import digests_of
 from agentctl.domain.states import task_status
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, Next, UsageError
+from agentctl.errors import Argument, ExitCode, Next, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     FLAG,
@@ -92,7 +92,7 @@ def new(
 
     if template is None:
         if title is None or values or start:
-            _refuse_without_template(title, "--set" if values else "--start")
+            _refuse_without_template(title, Argument("set" if values else "start"))
         _tell_root_above(call)
         made = once(
             lambda root, note: create_task(
@@ -105,7 +105,7 @@ def new(
     from agentctl.operations.start.from_template import create_from_template
 
     _tell_root_above(call)
-    pairs = pairs_in("--set", values or ())
+    pairs = pairs_in(Argument("set"), values or ())
     made = once(
         lambda root, note: create_from_template(
             root, template, pairs, title=title, task_id=task_id, is_chosen=False, note=note
@@ -143,10 +143,10 @@ def _name(task: TaskDir, named: dict[str, list[str]]) -> None:
             switch_target(task, text, on=True)
 
 
-def _refuse_without_template(title: str | None, option: str) -> None:
+def _refuse_without_template(title: str | None, option: Argument) -> None:
     if title is None:
         raise UsageError("a task needs a title", hint=Next("new"))
-    raise UsageError(f"{option} is for templates", hint=Next("templates"))
+    raise UsageError(WithArguments(option, " is for templates"), hint=Next("templates"))
 
 
 def _tell_root_above(call: Invocation) -> None:

@@ -9,7 +9,7 @@ from agentctl.domain.answers import check_answer
 from agentctl.domain.names import is_name
 from agentctl.domain.question import EVERYTHING, KINDS, Question, offered, question_within
 from agentctl.domain.text.plaintext import distinct, plain
-from agentctl.errors import AtTerminal, ExitCode, UsageError
+from agentctl.errors import Argument, AtTerminal, ExitCode, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     ANSWER,
     CHOICE,
@@ -93,7 +93,7 @@ def ask(
 def _option(text: str) -> tuple[str, str]:
     name, equals, label = text.partition("=")
     if not name:
-        raise UsageError(f"--option {text!r} is not of the form ID=LABEL")
+        raise UsageError(WithArguments(Argument("option"), f" {text!r} is not of the form ID=LABEL"))
     return name, label if equals else name
 
 

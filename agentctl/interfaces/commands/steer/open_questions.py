@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentctl.errors import AgentctlError, AtTerminal, Next, Refused, UsageError
+from agentctl.errors import AgentctlError, Argument, AtTerminal, Next, Refused, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     ANSWER,
     QUESTIONS,
@@ -61,12 +61,17 @@ def answer_questions(
     """
     if not words:
         if question_id is not None or reason is not None:
-            raise UsageError("--id and --reason are about the question of a worker", hint=Next("help", "answer"))
+            raise UsageError(
+                WithArguments(Argument("id"), " and ", Argument("reason"), " are about the question of a worker"),
+                hint=Next("help", "answer"),
+            )
         return list_questions_command(call, hosts=hosts, raw=raw, plain_text=plain_text)
     if len(words) > 1:
         return respond(call, words=words, question_id=question_id, reason=reason, hosts=hosts)
     if hosts is not None:
-        raise UsageError("with --hosts the answer follows the worker", hint=Next("help", "answer"))
+        raise UsageError(
+            WithArguments("with ", Argument("hosts"), " the answer follows the worker"), hint=Next("help", "answer")
+        )
     asked = _question_of(call, words[0], question_id)
     return _read_answer(call, asked, reason, is_raw=raw, is_source=plain_text)
 

@@ -8,7 +8,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import check_name, first_of
 from agentctl.domain.placement import seconds_of
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import AgentctlError, AtTerminal, ExitCode, Refused, UsageError
+from agentctl.errors import AgentctlError, Argument, AtTerminal, ExitCode, Refused, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     ARCHIVED,
     FINDS,
@@ -66,16 +66,19 @@ def archive(
 
     To a pipe, one line each: name, task, when it was put away, workers, folder, title.
     """
-    chosen = [name for name, is_given in (("--list", shows), ("--bring-back", back), ("--delete", delete)) if is_given]
+    chosen = [Argument(name) for name, given in (("list", shows), ("bring_back", back), ("delete", delete)) if given]
     if len(chosen) > 1:
-        raise UsageError(f"{chosen[0]} and {chosen[1]} exclude each other", hint=AtTerminal("agentctl archive --list"))
+        raise UsageError(
+            WithArguments(*chosen[:1], " and ", *chosen[1:2], " exclude each other"),
+            hint=AtTerminal("agentctl archive --list"),
+        )
     if ((bool(tasks) + (older_than is not None) != 1) and not shows) or (shows and (tasks or older_than)):
         raise UsageError(
             "no task is named",
             hint=AtTerminal("its id, or --older-than 30d; agentctl archive --list shows what is there"),
         )
     if older_than is not None and chosen:
-        raise UsageError(f"--older-than does not go with {chosen[0]}", hint="name the tasks")
+        raise UsageError(WithArguments(Argument("older_than"), " does not go with ", chosen[0]), hint="name the tasks")
     root, named = call.root(), tasks or []
     if shows:
         return _shown(list_archived(root), [])
@@ -114,7 +117,9 @@ def _seconds(text: str) -> int:
     try:
         return seconds_of(text)
     except UsageError:
-        raise UsageError(f"--older-than takes a time such as 12h or 30d, not {text!r}") from None
+        raise UsageError(
+            WithArguments(Argument("older_than"), f" takes a time such as 12h or 30d, not {text!r}")
+        ) from None
 
 
 def _ask(call: Invocation, names: Sequence[str], question: str, *, yes: bool) -> None:

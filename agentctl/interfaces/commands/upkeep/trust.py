@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import AtTerminal, UsageError
+from agentctl.errors import Argument, AtTerminal, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, TEXTS, Command, Parameter, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_ROOT
@@ -30,9 +30,11 @@ def trust(
     To a pipe, one line each: path, `trusted` or `untrusted`, agent, what it allows, kind.
     """
     if wanted and (files or revoke):
-        raise UsageError("--list goes with neither files nor --revoke")
+        raise UsageError(WithArguments(Argument("list"), " goes with neither files nor ", Argument("revoke")))
     if revoke and not files:
-        raise UsageError("--revoke needs the files", hint=AtTerminal("agentctl trust --list shows them"))
+        raise UsageError(
+            WithArguments(Argument("revoke"), " needs the files"), hint=AtTerminal("agentctl trust --list shows them")
+        )
     if not files:
         rows, warnings = list_trust(call.root_if_any())
         call.warn(warnings)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import EndStatus
-from agentctl.errors import AtTerminal, ExitCode, Next, UsageError
+from agentctl.errors import Argument, AtTerminal, ExitCode, Next, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, Command, Parameter, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES, TIMEOUT
@@ -50,7 +50,10 @@ def wait(
     with --any for the next of them, or of those that are named, to end or to block (`wait-any`).
     """
     if is_all and (is_any or instances):
-        raise UsageError("--all goes with no other worker and not with --any", hint=Next("help", "wait"))
+        raise UsageError(
+            WithArguments(Argument("all"), " goes with no other worker and not with ", Argument("any")),
+            hint=Next("help", "wait"),
+        )
     if is_any:
         from agentctl.interfaces.commands.wait.wait_any import wait_any_command
 

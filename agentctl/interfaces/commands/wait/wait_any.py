@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from agentctl.domain.states import PARKED, STALLED, Status
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import Argument, ExitCode, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     CONSUMERS,
     END_LIST,
@@ -109,7 +109,10 @@ def _statuses(kinds: str | None) -> frozenset[str] | None:
     names = [name.strip() for name in kinds.split(",") if name.strip()]
     unknown = [name for name in names if name not in KINDS]
     if unknown or not names:
-        raise UsageError(f"--for cannot wait for {', '.join(unknown) or 'nothing'}", hint=f"known: {', '.join(KINDS)}")
+        raise UsageError(
+            WithArguments(Argument("for"), f" cannot wait for {', '.join(unknown) or 'nothing'}"),
+            hint=f"known: {', '.join(KINDS)}",
+        )
     return frozenset(names)
 
 

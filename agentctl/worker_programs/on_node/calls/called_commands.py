@@ -70,7 +70,7 @@ class CalledCommands:
         files = CallFiles(self._launch.calls, self._launch.inbound.replies, name)
         if is_name(name) and not files.ended.exists():
             make_folder(files.reply)
-            _refuse(files, "it was broken off at the head; agentctl list shows whether it was carried out")
+            _refuse(files, "it was broken off at the head; the list of workers shows whether it was carried out")
 
     def _new_ones(self) -> list[str]:
         """Return the calls that are to begin now, oldest first; forget those whose callers have had their answers."""
