@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from agentctl.domain.states import Reason
+from agentctl.drivers.complaints import Complaining
 from agentctl.drivers.dialogue import Action, AgentOutcome, Driver, HangUp, Say
 from agentctl.drivers.order import Order
 
@@ -13,10 +14,14 @@ from agentctl.drivers.order import Order
 _KEPT = 256 * 1024
 
 
-class CommandDialogue:
-    """Passes the prompt to the program, and takes the program's output as the answer."""
+class CommandDialogue(Complaining):
+    """Passes the prompt to the program, and takes the program's output as the answer.
+
+    Its last line is no part of a message: it is read from its files, as that of a command.
+    """
 
     def __init__(self, order: Order) -> None:
+        super().__init__()
         self.order = order
         self._lines: deque[bytes] = deque()
         self._size = 0
@@ -34,10 +39,6 @@ class CommandDialogue:
         while self._size > _KEPT and len(self._lines) > 1:
             self._size -= len(self._lines.popleft()) + 1
             self._was_cut = True
-        return ()
-
-    def complained(self, line: bytes) -> Sequence[Action]:
-        """Ignore it: nothing is known about the standard error of such a program."""
         return ()
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:

@@ -1,29 +1,72 @@
-"""What a program writes to standard error: its last lines, which may explain an end that nothing else explains."""
+"""What a program writes to standard error: its last line, which may explain an end that nothing else explains."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import final
 
-from agentctl.drivers.dialogue import Action
-from agentctl.drivers.values import bounded_text
+from agentctl.domain.states import Reason
+from agentctl.domain.worker.last_output import LOOKED_AT, last_line_of, lines_at_end
+
+#: How many lines are kept, and how many of them may explain an end: a program may go on about what it met.
+_MOST_KEPT, _EXPLAINING = 100, 10
+
+
+class Complaints:
+    """The last lines of a program's standard error. A driver gets of them what explains an end, as a terminal shows it.
+
+    Args:
+        is_telling: Whether a line may explain an end.
+    """
+
+    def __init__(self, is_telling: Callable[[str], bool] = bool) -> None:
+        self._is_telling = is_telling
+        self._kept: deque[bytes] = deque(maxlen=_MOST_KEPT)
+
+    def keep(self, line: bytes) -> None:
+        """Keep a line, unless it says nothing."""
+        if line.strip():
+            self._kept.append(line[:LOOKED_AT])
+
+    def explain(self, how: str) -> str:
+        r"""Return how a program ended, behind the line that it wrote last: why it did is what one looks for.
+
+        >>> said = Complaints()
+        >>> for line in b"Traceback:", b"\x1b[31mValueError: 3\x1b[m":
+        ...     said.keep(line)
+        >>> said.explain("signal 9 ended it"), Complaints().explain("signal 9 ended it")
+        ('ValueError: 3; signal 9 ended it', 'signal 9 ended it')
+        """
+        return "; ".join(filter(None, (last_line_of(self._telling()), how)))
+
+    def known_by(self, reason_in: Callable[[str], Reason | None]) -> tuple[Reason, str] | None:
+        """Return the reason that the last line gives of those that give one, and this line."""
+        for line in reversed(self._telling()):
+            if (reason := reason_in(line)) is not None:
+                return reason, str(last_line_of([line]))
+        return None
+
+    def has_any(self, signs: Iterable[str]) -> bool:
+        """Return whether one of these texts is in a line that is kept, however many came behind it."""
+        return any(sign in line for sign in signs for line in self._lines(_MOST_KEPT))
+
+    def _telling(self) -> Sequence[str]:
+        return [line for line in self._lines(_MOST_KEPT) if self._is_telling(line)][-_EXPLAINING:]
+
+    def _lines(self, most: int) -> Iterator[str]:
+        data = b"\n".join(self._kept)
+        yield from lines_at_end(data, len(data), most)
 
 
 class Complaining:
     """The part of a dialogue that keeps the complaints of its program."""
 
-    #: How many lines are kept.
-    MOST_COMPLAINTS = 10
+    def __init__(self, is_telling: Callable[[str], bool] = bool) -> None:
+        self.complaints = Complaints(is_telling)
 
-    def __init__(self) -> None:
-        self.complaints: deque[str] = deque(maxlen=self.MOST_COMPLAINTS)
-
-    def complained(self, line: bytes) -> Sequence[Action]:
-        """Keep a line, unless it says nothing."""
-        if text := self.complaint_in(line):
-            self.complaints.append(bounded_text(text))
+    @final
+    def complained(self, line: bytes) -> tuple[()]:
+        """Keep a line."""
+        self.complaints.keep(line)
         return ()
-
-    def complaint_in(self, line: bytes) -> str:
-        """Return what a line may explain; empty if it explains no end."""
-        return line.decode(errors="replace").strip()

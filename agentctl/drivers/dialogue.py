@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from agentctl.domain.activity.row import Row
 from agentctl.domain.states import Reason
 from agentctl.domain.tree.windows import Window
+from agentctl.drivers.complaints import Complaints
 from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
 from agentctl.lean import NamedTuple
@@ -176,6 +177,9 @@ Action = (
 
 class Dialogue(Protocol):
     """One conversation with one agent program. Whatever the program sends, no method may block or raise."""
+
+    #: What its program has written to its standard error.
+    complaints: Complaints
 
     def begin(self) -> Sequence[Action]:
         """Open the conversation; the program has just been started."""

@@ -469,7 +469,8 @@ def test_one_that_does_not_speak_acp_is_told_with_its_arguments(task: Task) -> N
     spawn("nonsense")
     end = ends()
     assert (end["status"], end["reason"]) == ("failed", "not_started"), end
-    assert "exit code 3: out of luck (it may not speak ACP, or may need other arguments" in end["message"]
+    assert end["message"].startswith("out of luck; ")
+    assert "exit code 3 (it may not speak ACP, or may need other arguments" in end["message"]
     assert "args of its row: nonsense" in end["message"]
 
 

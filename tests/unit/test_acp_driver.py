@@ -365,17 +365,6 @@ def test_an_exit_in_mid_turn(code: int, reason: Reason) -> None:
     assert Talk().dialogue.ended(code).reason is (Reason.SIGNAL if code in {-9, 143} else Reason.NOT_STARTED)
 
 
-def test_of_what_a_dying_program_said_its_last_words_are_kept() -> None:
-    talk = Talk().opened()
-    for line in [*(f"frame {number} of many, in some file or other" for number in range(50)), "out of luck"]:
-        talk.do(talk.dialogue.complained(line.encode()))
-    message = str(talk.dialogue.ended(1).message)
-    assert message.endswith("frame 49 of many, in some file or other\nout of luck")
-    assert len(message) < 300
-    talk.do(talk.dialogue.complained(b"y" * 1000))
-    assert talk.dialogue.ended(1).message.endswith(": " + "y" * 1000)  # type: ignore[union-attr]
-
-
 def test_only_one_that_has_not_greeted_may_not_speak_the_protocol() -> None:
     talk = Talk(order(PLAIN._replace(args=("--stdio",))))
     assert "args of its row: --stdio" in str(talk.of(Expect)[0].outcome.message)

@@ -863,7 +863,7 @@ def test_a_backtrace_hides_no_cause() -> None:
     talk = Conversation(order())
     for line in ("Error: no rollout found", "", "Stack backtrace:", *(f"   {n}: <unknown>" for n in range(12))):
         talk.do(talk.dialogue.complained(line.encode()))
-    assert "with exit code 1. Error: no rollout found; " in str(talk.dialogue.ended(1).message)
+    assert str(talk.dialogue.ended(1).message).startswith("Error: no rollout found; `codex app-server` could not begin")
 
 
 def test_another_codex_does_not_speak_for_this_one() -> None:

@@ -329,7 +329,7 @@ async def main() -> None:
     logging.disable(logging.CRITICAL)
     if sys.argv[1] == "nonsense":
         print("usage: it has no such argument")
-        print("x" * 300, "out of luck", sep="\n", file=sys.stderr)
+        print("x" * 300, "1 %\r\x1b[31mout of luck\x1b[m", sep="\n", end="", file=sys.stderr)
         sys.exit(3)
     await run_agent(cast(Agent, BadManners(sys.argv[1])), observers=[seen.observe])
 

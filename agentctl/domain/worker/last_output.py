@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentctl.domain.text.plaintext import shortened
 
 #: How much of an output is looked at, from its end, and how many lines of that are shown.
@@ -10,12 +12,13 @@ LOOKED_AT, MOST_LINES = 4096, 20
 _LONGEST = 300
 
 
-def lines_at_end(data: bytes, size: int) -> list[str]:
+def lines_at_end(data: bytes, size: int, most: int = MOST_LINES) -> list[str]:
     r"""Return the last lines of an output, without colours, and of a progress bar its last state; none below the text.
 
     Args:
         data: The end of the output.
         size: The size of all of it.
+        most: How many lines.
 
     >>> lines_at_end(b"one\n\x1b[31mtwo\x1b[m\n 1 %\r99 %\r\n\n", 28)
     ['one', 'two', '99 %']
@@ -31,7 +34,7 @@ def lines_at_end(data: bytes, size: int) -> list[str]:
     lines = [line.rstrip() for line in lines]
     while lines and not lines[-1]:
         lines.pop()
-    return lines[-MOST_LINES:]
+    return lines[-most:]
 
 
 def last_line_in(data: bytes, size: int) -> str | None:
@@ -40,7 +43,12 @@ def last_line_in(data: bytes, size: int) -> str | None:
     >>> last_line_in(b"Error: no  such file\n  ^^^^\n", 28), last_line_in(b"\n", 1)
     ('Error: no such file', None)
     """
-    lines = [" ".join(line.split()) for line in reversed(lines_at_end(data, size))]
+    return last_line_of(lines_at_end(data, size))
+
+
+def last_line_of(lines: Sequence[str]) -> str | None:
+    """Return the same of lines, as long as it may be in a row."""
+    lines = [" ".join(line.split()) for line in reversed(lines)]
     seen = [line for line in lines if line]
     found = next((line for line in seen if any(map(str.isalnum, line))), seen[0] if seen else None)
     return None if found is None else shortened(found, _LONGEST, "…")

@@ -54,8 +54,6 @@ from agentctl.lean import NamedTuple
 Actions = list[Action]
 #: How long a program may take to end a turn that agentctl has cancelled by itself.
 _CANCEL_S = 15.0
-#: So many lines of standard error may explain an end.
-_EXPLAINING = 10
 #: Nobody answers more questions than these at once.
 _MOST_OPEN = 100
 #: By these some tell of a mode that their model has entered, beside the protocol's own update or in place of it.
@@ -83,9 +81,6 @@ class _Asked(NamedTuple):
 
 class AcpDialogue(Complaining):
     """One session with one program, from `initialize` to the end of its last turn."""
-
-    #: More than may explain an end: a program may go on about what it met.
-    MOST_COMPLAINTS = 100
 
     def __init__(self, order: Order) -> None:
         super().__init__()
@@ -496,9 +491,7 @@ class AcpDialogue(Complaining):
         if self._ending is not None:
             return self._outcome(*self._ending)
         doubt = self._doubt if self._state.phase is DialoguePhase.GREETING else ""
-        return self._outcome(
-            *ended_early(code, list(self.complaints)[-_EXPLAINING:], has_begun=self._state.phase.is_open, doubt=doubt)
-        )
+        return self._outcome(*ended_early(code, self.complaints, has_begun=self._state.phase.is_open, doubt=doubt))
 
     def _limit_passed(self) -> Decision:
         return Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up"
@@ -522,8 +515,9 @@ class AcpDialogue(Complaining):
         return f"{name}:{self.order.earlier_attempts}" if self.order.earlier_attempts else name
 
     def _tells_busy(self, message: str | None) -> bool:
-        said = (*self.complaints, message or "")
-        return not self._state.phase.is_open and any(sign in text for text in said for sign in self.row.busy)
+        if self._state.phase.is_open:
+            return False
+        return any(sign in (message or "") for sign in self.row.busy) or self.complaints.has_any(self.row.busy)
 
     def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
         rounds, limit = self.transcript.rounds, self.order.max_turns

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
+from agentctl.drivers.complaints import Complaints
 from agentctl.drivers.dialogue import SILENT
 from agentctl.drivers.jsonrpc import RpcError
-from agentctl.drivers.signs import reason_in
+from agentctl.drivers.signs import reason_in, refusal_in
 from agentctl.drivers.values import STATUS_REASONS, bounded_text, list_in, object_in, signal_in, text_in
 from agentctl.lean import NamedTuple
 
@@ -31,8 +32,6 @@ _DEEPEST = 6
 _LEADING_STATUS = re.compile(r"([45]\d\d) ", re.ASCII)
 _FAILURE, _NEW_SESSION = "sessionFailure", "new_session"
 _UNKNOWN = "unknown"
-#: Of a program's standard error: where an end is shown, there is room for so much beside our own words.
-_MOST_SAID = 200
 _CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "access": Reason.AUTH, "refusal": Reason.REFUSED}
 
 
@@ -99,40 +98,23 @@ def failed(error: RpcError) -> tuple[Reason, str]:
     return found, bounded_text(message)
 
 
-def ended_early(code: int, complaints: Sequence[str], *, has_begun: bool, doubt: str = "") -> tuple[Reason, str]:
+def ended_early(code: int, complaints: Complaints, *, has_begun: bool, doubt: str = "") -> tuple[Reason, str]:
     """Return why a program ended without having ended its turn.
 
     Args:
-        complaints: The last lines of its standard error.
+        complaints: What it has written to its standard error.
         has_begun: It had opened its session.
         doubt: What may be wrong with one that has not even greeted.
     """
-    said = _end_of(complaints)
-    detail = f": {said}" if said else ""
     if (number := signal_in(code)) is not None:
-        return Reason.SIGNAL, bounded_text(f"signal {number} ended the program{detail}")
-    if (known := reason_in("\n".join(complaints))) is Reason.AUTH:
-        return known, bounded_text(_end_of([line for line in complaints if reason_in(line) is known] or complaints))
+        return Reason.SIGNAL, complaints.explain(f"signal {number} ended the program")
+    if refused := complaints.known_by(refusal_in):
+        return refused
     if has_begun:
-        return Reason.TRUNCATED, bounded_text(
-            f"the program ended in the middle of its turn, with exit code {code}{detail}"
-        )
+        how = f"the program ended in the middle of its turn, with exit code {code}"
+        return Reason.TRUNCATED, complaints.explain(how)
     why = f" ({doubt})" if doubt else ""
-    return Reason.NOT_STARTED, bounded_text(f"the program ended before it began, with exit code {code}{detail}{why}")
-
-
-def _end_of(lines: Sequence[str]) -> str:
-    """Return the last line, which mostly tells the cause, and as many before it as are still shown beside it.
-
-    >>> _end_of(["x" * 500, "Traceback:", "out of luck"])
-    'Traceback:\\nout of luck'
-    """
-    kept = list(lines[-1:])
-    for line in reversed(lines[:-1]):
-        if sum(map(len, kept)) + len(line) > _MOST_SAID:
-            break
-        kept.insert(0, line)
-    return "\n".join(kept)
+    return Reason.NOT_STARTED, complaints.explain(f"the program ended before it began, with exit code {code}{why}")
 
 
 def _texts_in(data: Any, depth: int) -> Iterable[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
+from agentctl.drivers.complaints import Complaints
 from agentctl.drivers.values import STATUS_REASONS, bounded_text, list_in, object_in, signal_in, text_in
 from agentctl.lean import NamedTuple
 
@@ -115,14 +116,13 @@ def _broken_off(result: Mapping[str, Any], message: str | None, *, is_interrupte
     return Reason.SIGNAL, "it was interrupted in the middle of its turn"
 
 
-def ending_without_result(code: int, complaints: Iterable[str], *, has_begun: bool) -> tuple[Reason, str]:
+def ending_without_result(code: int, complaints: Complaints, *, has_begun: bool) -> tuple[Reason, str]:
     """Return why a program ended without having printed a result."""
-    said = "\n".join(complaints)
-    detail = f": {said}" if said else ""
-    if known := reason_in_message(said):
-        return known, bounded_text(said)
+    if known := complaints.known_by(reason_in_message):
+        return known
     if (number := signal_in(code)) is not None:
-        return Reason.SIGNAL, f"the program was ended by signal {number}{detail}"
+        return Reason.SIGNAL, complaints.explain(f"the program was ended by signal {number}")
     if has_begun:
-        return Reason.TRUNCATED, f"the program ended in the middle of its work, with exit code {code}{detail}"
-    return Reason.NOT_STARTED, f"the program ended before it began, with exit code {code}{detail}"
+        how = f"the program ended in the middle of its work, with exit code {code}"
+        return Reason.TRUNCATED, complaints.explain(how)
+    return Reason.NOT_STARTED, complaints.explain(f"the program ended before it began, with exit code {code}")

@@ -10,7 +10,7 @@ from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.domain.tree.windows import Window
 from agentctl.drivers.codex.account import codex_windows, rejected
-from agentctl.drivers.codex.errors import Decision, early_end, message_of, telling_line, turn_error_reason, unopened
+from agentctl.drivers.codex.errors import Decision, early_end, is_telling, message_of, turn_error_reason
 from agentctl.drivers.codex.items import is_known, item_row, row_id, touched_by
 from agentctl.drivers.codex.notices import is_left_out, is_output, notice
 from agentctl.drivers.codex.requests import pending_of
@@ -35,17 +35,13 @@ from agentctl.drivers.values import bounded_text, object_in, parse_line, text_in
 
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "emittedAtMs", "trace"})
 _USAGE_LIMIT = "usageLimitExceeded"
-#: Exit codes of a shell script that cannot find or execute its program.
-_NOT_FOUND = frozenset({126, 127})
 
 
 class CodexDialogue(Complaining):
     """One run of one agent: a root thread, its turns, and the threads of its sub-agents."""
 
-    MOST_COMPLAINTS = 5
-
     def __init__(self, order: Order) -> None:
-        super().__init__()
+        super().__init__(is_telling)
         self.order, self.threads = order, AgentThreads(order.earlier_attempts)
         self.rounds, self.requests = Rounds(), OpenRequests()
         self.turns = Turns(order, self.threads, self._outcome, self._finished)
@@ -78,10 +74,6 @@ class CodexDialogue(Complaining):
         """Open the conversation."""
         return self.turns.open()
 
-    def complaint_in(self, line: bytes) -> str:
-        """Return a line without its colours; empty if it explains no end."""
-        return telling_line(line)
-
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer; the reason for a denial goes as a message, since the protocol has no field for it."""
         actions = self.requests.answered(key, answer)
@@ -102,9 +94,7 @@ class CodexDialogue(Complaining):
         if self.turns.ending is not None:
             return self._outcome(*self.turns.ending)
         has_begun = self.threads.root is not None
-        reason, message = early_end(code, "; ".join(self.complaints), self.retried, has_begun=has_begun)
-        is_older = not has_begun and reason is not Reason.AUTH and code not in _NOT_FOUND
-        return self._outcome(reason, unopened(message) if is_older else message)
+        return self._outcome(*early_end(code, self.complaints, self.retried, has_begun=has_begun))
 
     # -- the program's output --------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
-from agentctl.drivers.signs import is_billing, reason_in, reason_of_words, status_in
+from agentctl.drivers.complaints import Complaints
+from agentctl.drivers.signs import is_billing, reason_of_words, refusal_in, status_in
 from agentctl.drivers.values import STATUS_REASONS, object_in, signal_in, text_in
 
 #: The oldest release whose sandbox keeps to the permission profiles that agents are given.
@@ -32,7 +33,8 @@ _BY_WORD = {
     "inferenceHookDenied": Reason.REFUSED,
     "tooManyDenials": Reason.PERMISSION_DENIED,
 }
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+#: Exit codes of a shell script that cannot find or execute its program.
+_NOT_FOUND = frozenset({126, 127})
 #: Lines of stderr that explain no end.
 _IRRELEVANT = re.compile(
     r"could not create PATH aliases|could not find bubblewrap|tools::router|^\s*$"
@@ -73,10 +75,9 @@ def _sentence(message: str) -> str:
     return message
 
 
-def telling_line(line: bytes) -> str:
-    """Return a line of stderr without its colours; empty if it explains no end."""
-    text = _COLOURS.sub("", line.decode("utf-8", "replace")).strip()
-    return "" if _IRRELEVANT.search(text) else text
+def is_telling(line: str) -> bool:
+    """Return whether a line of stderr may explain an end."""
+    return not _IRRELEVANT.search(line.strip())
 
 
 def unopened(why: str | None) -> str:
@@ -90,27 +91,32 @@ npm install -g @openai/codex'
     return f"{found}; agentctl needs Codex {OLDEST} or newer: {INSTALL}"
 
 
-def early_end(code: int, said: str, retried: Mapping[str, Any] | None, *, has_begun: bool) -> Decision:
+def early_end(
+    code: int, complaints: Complaints, retried: Mapping[str, Any] | None, *, has_begun: bool
+) -> tuple[Reason, str]:
     """Return why the app-server ended without having reported the end of its turn.
 
     It exits by itself, with 0, only if somebody asks it to.
 
     Args:
-        said: The last lines of stderr.
+        complaints: What it has written to stderr.
         retried: The error after which it was retrying.
         has_begun: It had opened its thread.
     """
     if retried is not None:
         return turn_error_reason(retried), message_of(retried)
     if (number := signal_in(code)) is not None:
-        return Reason.SIGNAL, f"signal {number} ended Codex. {said}".strip()
-    if (reason := reason_in(said)) is Reason.AUTH:
-        return reason, said
+        how = f"signal {number} ended Codex"
+        return Reason.SIGNAL, complaints.explain(how if has_begun else unopened(how))
+    if refused := complaints.known_by(refusal_in):
+        return refused
     if not has_begun:
-        return Reason.NOT_STARTED, f"Codex ended before it began, with exit code {code}. {said}".strip()
+        is_older = code not in _NOT_FOUND
+        how = f"Codex ended before it began, with exit code {code}"
+        return Reason.NOT_STARTED, complaints.explain(unopened(how) if is_older else how)
     if code > 0:
-        return Reason.EXIT_CODE, f"Codex ended with exit code {code}. {said}".strip()
-    return Reason.SIGNAL, f"Codex exited in the middle of its turn, as it does on SIGTERM. {said}".strip()
+        return Reason.EXIT_CODE, complaints.explain(f"Codex ended with exit code {code}")
+    return Reason.SIGNAL, complaints.explain("Codex exited in the middle of its turn, as it does on SIGTERM")
 
 
 def _http_status(info: Any) -> int | None:

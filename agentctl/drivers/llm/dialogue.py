@@ -257,13 +257,13 @@ class LlmDialogue(Complaining):
         """Return the outcome: that of the last turn, unless there was more to come."""
         if self.outcome is not None:
             return self.outcome
-        said = "\n".join(self.complaints)
-        detail = f": {said}" if said else ""
         if (number := signal_in(code)) is not None:
-            return self._outcome(Reason.SIGNAL, f"the program was ended by signal {number}{detail}")
-        if self.has_begun:
-            return self._outcome(Reason.TRUNCATED, f"the program ended in the middle of its work ({code}){detail}")
-        return self._outcome(Reason.NOT_STARTED, f"the program ended before it began ({code}){detail}")
+            reason, how = Reason.SIGNAL, f"the program was ended by signal {number}"
+        elif self.has_begun:
+            reason, how = Reason.TRUNCATED, f"the program ended in the middle of its work, with exit code {code}"
+        else:
+            reason, how = Reason.NOT_STARTED, f"the program ended before it began, with exit code {code}"
+        return self._outcome(reason, self.complaints.explain(how))
 
 
 def _id(line: Mapping[str, Any]) -> str:

@@ -377,10 +377,9 @@ class Host:
     def _end(self, code: int) -> int:
         if self.where.loss() is not None:
             return UNHAPPY
-        for kind, lines in enumerate(self._lines):
-            rest = lines.rest()
-            if rest and kind == 0:
-                self._line(rest, len(rest))
+        if rest := self._lines[0].rest():
+            self._line(rest, len(rest))
+        self._do(self.dialogue.complained(self._lines[1].rest()))
         self.idle.end("its agent has ended")
         self.questions.close_all("its agent has ended")
         self.outbox.close()
