@@ -145,7 +145,7 @@ def _draw(made: Table | Picture | Iterable[str]) -> None:
     from agentctl.interfaces.commands.parts import tables  # It loads rich.
 
     if isinstance(made, Table):
-        tables.draw(made.heads, made.rows, wide=made.wide, kept=made.kept)
+        tables.draw(made)
     else:
         tables.draw_looks(made.lines)
 

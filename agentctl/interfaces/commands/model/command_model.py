@@ -83,12 +83,25 @@ V = TypeVar("V", covariant=True, default=Any)
 
 
 class Table(NamedTuple):
-    """Rows below heads; where there is no room for all, the column `wide` is cut first, and those of `kept` last."""
+    """Rows below heads; where there is no room for all, the column `wide` is cut first, and those of `kept` last.
+
+    Args:
+        heads: The columns; each has another one.
+        rows: A cell for each column.
+        wide: The column that is cut first.
+        kept: Those that are cut when there is room for nothing else.
+        gives_way: Those that are left out, one after the other, where names would be cut; by default `wide`.
+        below: Those of them whose cells then stand below their rows, and so are never cut: why a worker failed.
+        right: Columns of numbers.
+    """
 
     heads: Sequence[str]
     rows: Iterable[Sequence[object]]
     wide: str | None = None
     kept: Sequence[str] = ()
+    gives_way: Sequence[str] = ()
+    below: Sequence[str] = ()
+    right: Sequence[str] = ()
 
 
 class LedCell(NamedTuple):

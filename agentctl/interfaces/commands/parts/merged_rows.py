@@ -102,11 +102,13 @@ def show_merged(
     kept: Sequence[str],
     *,
     shows: Callable[[R], bool] = lambda _: True,
+    gives_way: Sequence[str] = (),
+    below: Sequence[str] = (),
 ) -> Showing[list[R | FailedHost]]:
     """Show the rows of several hosts as a table, as lines or as JSON."""
     merged = Merged[R](answers, (lambda row: (row["host"], *cells(row))) if call.draws else _with_host(line), shows)
-    table: Table | list[str] = Table(("host", *heads), merged.shown, wide=wide, kept=kept) if merged.shown else []
-    yield Shown(merged.document(), merged.shown, lambda: table)
+    table = Table(("host", *heads), merged.shown, wide, kept, gives_way, below)
+    yield Shown(merged.document(), merged.shown, lambda: table if merged.shown else [])
     return merged.report(call)
 
 

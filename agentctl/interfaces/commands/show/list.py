@@ -81,15 +81,17 @@ def _list_across(
 ) -> Showing[list[WorkerRow | FailedHost]]:
     from agentctl.interfaces.commands.model.far_line import far_line
     from agentctl.interfaces.commands.parts.merged_rows import ask_hosts, show_merged
-    from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, WORKER_KEPT, worker_cells
+    from agentctl.interfaces.commands.parts.tables import WORKERS, worker_cells
 
     argv = far_line("list", call, recursive=recursive, everyone=everyone, **selection._asdict(), json=True)
     return (yield from show_merged(
-        call, ask_hosts(hosts, argv), WORKER_HEADS,
+        call, ask_hosts(hosts, argv), WORKERS.heads,
         lambda row: worker_cells({**row, "agentInstance": _named(row)}),
         _line,
         "command",
-        WORKER_KEPT,
+        WORKERS.kept,
+        gives_way=WORKERS.gives_way,
+        below=WORKERS.below,
         shows=(lambda _: True) if everyone else is_newest,
     ))  # fmt: skip
 
@@ -106,10 +108,10 @@ def _named(row: WorkerRow) -> str:
 
 
 def _table(rows: Iterable[WorkerRow]) -> Table | Iterator[str]:
-    from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, WORKER_KEPT, worker_cells
+    from agentctl.interfaces.commands.parts.tables import workers
 
-    cells = [worker_cells({**row, "agentInstance": _named(row)}) for row in rows]
-    return Table(WORKER_HEADS, cells, wide="command", kept=WORKER_KEPT) if cells else iter(())
+    named: list[WorkerRow] = [{**row, "agentInstance": _named(row)} for row in rows]
+    return workers(named) if named else iter(())
 
 
 def show_workers(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.tree.windows import label_of
-from agentctl.interfaces.commands.model.command_model import FLAG, Command, Parameter, Shown
+from agentctl.interfaces.commands.model.command_model import FLAG, Command, Parameter, Shown, Table
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK
 from agentctl.interfaces.words.outline import fields
@@ -33,9 +33,7 @@ def usage(call: Invocation, *, recursive: bool = True) -> Shown[TreeUsageReport]
     """
     used = read_usage(call.task_to_show(), recursive=recursive)
     rows = list(_rows(used))
-    return Shown(
-        used, (fields(*_columns(row)) for row in rows), lambda: _aligned([_marked(row) for row in rows]), _notes(used)
-    )
+    return Shown(used, (fields(*_columns(row)) for row in rows), lambda: _table(rows), _notes(used))
 
 
 def _notes(used: TreeUsageReport) -> Iterator[str]:
@@ -86,16 +84,14 @@ def _columns(row: _Row) -> list[str]:
     return [kind, name, *counts, "" if cost is None else f"{cost:.4f}", "" if seconds is None else f"{seconds:.1f}"]
 
 
-def _aligned(rows: list[list[str]]) -> Iterator[str]:
-    """Yield the rows in aligned columns."""
-    head = ["", "name", "workers", "in", "out", "cached", "USD", "time"]
-    shown = [head, *([*row[:-1], duration(float(row[-1])) if row[-1] else ""] for row in rows)]
-    widths = [max(len(plain(row[column])) for row in shown) for column in range(len(head))]
-    for row in shown:
-        texts = [plain(text) for text in row]
-        cells = [text.ljust(width) if index < 2 else text.rjust(width)
-                 for index, (text, width) in enumerate(zip(texts, widths, strict=True))]  # fmt: skip
-        yield "  ".join(cells).rstrip()
+def _table(rows: Iterable[_Row]) -> Table:
+    cells = [[*marked[:-1], duration(float(marked[-1])) if marked[-1] else ""] for marked in map(_marked, rows)]
+    return Table(_HEADS, cells, gives_way=_GIVES_WAY, right=_HEADS[2:])
+
+
+_HEADS = ("", "name", "workers", "in", "out", "cached", "USD", "time")
+#: Who used something is what one looks for, and then what it cost.
+_GIVES_WAY = ("cached", "workers", "time", "in", "out")
 
 
 COMMANDS = (

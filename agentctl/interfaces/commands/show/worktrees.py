@@ -77,7 +77,10 @@ def _overlaps(rows: list[WorktreeRow]) -> Iterator[str]:
 
 
 def _table(columns: Sequence[Sequence[object]]) -> Table | list[str]:
-    return Table(_HEADS, columns, wide="path") if columns else ["no worker of this task has a worktree"]
+    if not columns:
+        return ["no worker of this task has a worktree"]
+    gives_way = ("path", "branch", "files", "unmerged", "uncommitted")
+    return Table(_HEADS, columns, wide="path", gives_way=gives_way, right=("uncommitted", "unmerged", "files"))
 
 
 def show_worktree_command(call: Invocation, *, instance: str) -> Shown[ShownWorktree]:

@@ -56,7 +56,12 @@ def _table(rows: list[AgentRow]) -> Table:
         )
         for row in rows
     ]
-    return Table(("name", "driver", "trust", "source", "description"), cells, wide="description")
+    return Table(
+        ("name", "driver", "trust", "source", "description"),
+        cells,
+        wide="description",
+        gives_way=("source", "driver", "description"),
+    )
 
 
 def show_agent_command(call: Invocation, *, name: str) -> Shown[ShownAgent]:

@@ -159,7 +159,7 @@ def _line(one: Archived) -> str:
 def _table(done: Sequence[Archived]) -> Table | list[str]:
     if not done:
         return ["nothing was put away"]
-    return Table(_HEADS, map(_cells, done), wide="title", kept=("name",))
+    return Table(_HEADS, map(_cells, done), wide="title", kept=("name",), gives_way=("workers", "put away", "title"))
 
 
 def _cells(one: Archived) -> tuple[str, ...]:

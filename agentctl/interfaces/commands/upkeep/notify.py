@@ -87,7 +87,9 @@ def _table(rows: list[TargetRow]) -> Table | list[str]:
     if not rows:
         return ["no target is defined: docs/notifications.md shows how"]
     cells = [(row["target"], row["where"], row["by"], _events(row), _told(row), row["lastError"]) for row in rows]
-    return Table(_HEADS, cells, wide="last error")
+    return Table(
+        _HEADS, cells, wide="last error", gives_way=("last error", "events", "applies", "where"), below=("last error",)
+    )
 
 
 def _events(row: TargetRow) -> str:
