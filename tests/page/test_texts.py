@@ -80,6 +80,8 @@ call("w", "Write", "ok", file_path="src/new.py", content="def answer() -> int:\\
 call("b", "Bash", "Exit code 1\\n1 failing", is_error=True, command="npm test -- --grep 'a b'",
      description="Run the tests")
 call("x", "Bash", "ok", **{"command": "git status", "description": "Look at the state"})
+call("m", "MultiEdit", "ok", file_path="src/two.py", edits=[
+    {"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d", "replace_all": True}])
 call("o", "mcp__db__query", "3 rows", sql="select 1", deep={"a": [1, 2]})
 """
 
@@ -195,6 +197,9 @@ def test_known_calls_have_their_own_look(task: Task, visit: Visit, playing: Call
     expect(change.locator(".change-line.same")).to_have_text("name: web")
     line(page, "src/new.py").press("Enter")
     expect(transcript(page).locator(".change").nth(1).locator(".change-line.add")).to_have_count(2)
+    line(page, "src/two.py").press("Enter")
+    expect(transcript(page).locator(".change")).to_have_count(4)
+    expect(transcript(page).locator(".call-look .argument")).to_have_text(["edits[1].replace_alltrue"])
     line(page, "mcp__db__query").press("Enter")
     expect(transcript(page).locator(".arguments .name")).to_have_text(["sql", "deep"])
     times = [one for one in transcript(page).locator("time").all_inner_texts() if one]

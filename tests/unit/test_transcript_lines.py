@@ -75,6 +75,9 @@ def test_below_what_a_call_does_stand_the_arguments_that_are_not_in_it() -> None
 
     assert called("Edit", **edit) == ["Edit a", "- x", "+ y"]
     assert called("Edit", **edit, replace_all=True) == ["Edit a", "- x", "+ y", "  replace_all: true"]
+    assert called("MultiEdit", file_path="a", edits=[
+        {"old_string": "x", "new_string": "y"}, {"old_string": "v", "new_string": "w", "replace_all": True},
+    ]) == ["MultiEdit a", "- x", "+ y", "MultiEdit a", "- v", "+ w", "  edits[1].replace_all: true"]  # fmt: skip
     assert called("Bash", command="ls", cwd="/etc", timeout=5, description="Look") == [
         "$ ls", "  cwd: /etc  timeout: 5", "# Look",
     ]  # fmt: skip
@@ -87,8 +90,8 @@ def test_what_has_no_look_is_shown_with_its_arguments(form: Callable[..., list[s
     assert form("WebFetch", url="https://e.example/", prompt="a\nb") == [
         "WebFetch https://e.example/", "  prompt:", "    a", "    b",
     ]  # fmt: skip
-    assert form("MultiEdit", file_path="b.py", edits=[{"old_string": "x", "new_string": "y", "replace_all": True}]) == [
-        'MultiEdit b.py  edits: [{"old_string":"x","new_string":"y","replace_all":true}]'
+    assert form("MultiEdit", file_path="b.py", edits=[{"old_string": "x", "new_string": "y", "append": True}]) == [
+        'MultiEdit b.py  edits: [{"old_string":"x","new_string":"y","append":true}]'
     ]
     assert form("mcp__x__do", a="b  c: d", c="\x1b[2J") == ["mcp__x__do", "  a: b  c: d", "  c: \\x1b[2J"]
     assert form("Odd", text="x\n" * 100, also=1)[-3:] == ["    x", "    … 80 more lines", "  also: 1"]

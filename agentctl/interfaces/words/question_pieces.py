@@ -39,6 +39,8 @@ _LONGEST_KIND = 40
 #: So many words of a changed line are drawn as such.
 _MOST_WORDS = 40
 STEP = "  "
+#: The name of an argument, also of one that lies deeper: `edits[1].replace_all`.
+_PLAIN_NAME = re.compile(r"[^\W\d][\w.-]*(?:\[\d+\]\.[^\W\d][\w.-]*)?")
 #: In front of each further row of what an agent wrote.
 EDGE = "\N{BOX DRAWINGS LIGHT VERTICAL} "
 
@@ -167,7 +169,7 @@ def argument_pieces(key: object, value: object, width: int) -> Iterator[_Piece]:
 
 def _name_of(key: str) -> str:
     """Return the name of an argument, in quotes if it is not a name: it could look like an option (`1  Allow`)."""
-    return key if re.fullmatch(r"[^\W\d][\w.-]*", key) else shown_json(key)
+    return key if _PLAIN_NAME.fullmatch(key) else shown_json(key)
 
 
 def _text_of(value: object) -> str:

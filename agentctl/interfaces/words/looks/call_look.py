@@ -1,7 +1,7 @@
 """A call as what it would do: an edit as a diff, a written file as its lines, a command as a command.
 
-Nothing of a call is lost: what a look does not show is among its other arguments, and a call whose arguments are not
-as they should be has no look at all. Its texts are as the agent wrote them, and not yet safe to show.
+Nothing of a call is lost: what a look does not show is among its other arguments, at any depth, and a call of which a
+look would be wrong has none. Its texts are as the agent wrote them, and not yet safe to show.
 """
 
 from __future__ import annotations
@@ -29,8 +29,13 @@ _OTHERWISE = ("append", "edit_mode", "insert_line", "mode")
 #: What Codex says of each file, and the name of the argument that has what is written into it.
 _WRITTEN, _NOT_WRITTEN, _DIFF_OF = ("add", "update"), ("delete", "move"), "diff of "
 _LOOKS = {KEPT: TextLook.TEXT, REMOVED: TextLook.REMOVED, ADDED: TextLook.ADDED}
-_TODO_SIGNS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
-_MOST_TODOS = 100
+_TODOS, _TODO_TEXTS = ("todos", "plan"), ("content", "step", "description")
+_TODO_SIGNS = {
+    **dict.fromkeys(("completed", "done"), "[x]"), **dict.fromkeys(("in_progress", "inProgress"), "[>]"),
+    "pending": "[ ]", "cancelled": "[-]",
+}  # fmt: skip
+#: The text of a thing to do in other words, and the program's own number for it.
+_SAID_AGAIN = ("activeForm", "id")
 
 Arguments = Mapping[str, Any]
 
@@ -62,7 +67,7 @@ class CallLook(NamedTuple):
     parts: tuple[CallPart, ...]
     #: What the agent says about it.
     said: str
-    #: The arguments that are in no part.
+    #: The arguments that are in no part; one that lies deeper is named by where it is: `edits[1].replace_all`.
     rest: Arguments
 
 
@@ -77,57 +82,79 @@ def call_look(tool: str, arguments: object) -> CallLook | None:
         return None
     given, kind = _Given(arguments), tool_kind(tool)
     parts = [*_run(tool, given)] if kind == RUNS else [*_change(tool, given)] if kind == CHANGES else []
-    return CallLook(tuple(parts), given.take_text((DESCRIPTION,)) or "", given.rest()) if parts else None
+    return _look(parts, given.take_text((DESCRIPTION,)) or "", given)
+
+
+def _look(parts: Sequence[CallPart], said: str, given: _Given) -> CallLook | None:
+    rest = given.rest()
+    return None if not parts or rest is None else CallLook(tuple(parts), said, rest)
 
 
 class _Given:
-    """The arguments of a call that no part shows yet."""
+    """The arguments of a call that no part shows yet, with those that lie deeper."""
 
     def __init__(self, arguments: Arguments) -> None:
-        self._left = dict(arguments)
+        #: Those that do not lie deeper.
+        self.left = dict(arguments)
+        self._inner: dict[str, _Given] = {}
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether an argument is there that nothing has shown."""
+        return name in self.left
 
     def take_text(self, names: Sequence[str]) -> str | None:
         """Return the first of some arguments that is there, if it is a text."""
-        found = self._first(names)
-        return self._left.pop(found) if found is not None and isinstance(self._left[found], str) else None
+        return self.take(names) if self.has(names) else None
 
     def has(self, names: Sequence[str]) -> bool:
         """Return whether the first of some arguments that is there is a text."""
-        found = self._first(names)
-        return found is not None and isinstance(self._left[found], str)
+        return isinstance(self.get(names), str)
 
-    def take(self, name: str) -> Any:
-        """Return an argument of any type."""
-        return self._left.pop(name)
+    def take(self, names: Sequence[str]) -> Any:
+        """Return the first of some arguments that is there, of any type."""
+        found = next((name for name in names if name in self), None)
+        return None if found is None else self.left.pop(found)
 
-    def get(self, name: str) -> Any:
-        """Return an argument, which stays."""
-        return self._left.get(name)
+    def get(self, names: Sequence[str]) -> Any:
+        """Return the first of some arguments that is there, which stays."""
+        return next((self.left[name] for name in names if name in self), None)
+
+    def take_each(self, name: str) -> Sequence[_Given]:
+        """Return a list of mappings, each as arguments of its own; an empty one, if it is anything else."""
+        value = self.get((name,))
+        if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+            return ()
+        found = [_Given(one) for one in self.take((name,))]
+        self._inner |= {f"{name}[{place}].": one for place, one in enumerate(found)}
+        return found
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Leave out arguments that say nothing new."""
+        for name in names:
+            self.left.pop(name, None)
 
     def drop_no(self, names: Sequence[str]) -> None:
         """Leave out an argument that says no, as if it were not there."""
-        for name in names:
-            if self._left.get(name) is False:
-                del self._left[name]
+        self.drop([name for name in names if self.left.get(name) is False])
 
-    def _first(self, names: Sequence[str]) -> str | None:
-        return next((name for name in names if name in self._left), None)
+    @property
+    def is_otherwise(self) -> bool:
+        """Whether a text in it is not what is then in a file."""
+        return any(name in self for name in _OTHERWISE)
 
-    def rest(self) -> Arguments:
-        """Return what nothing has shown."""
-        return self._left
+    def rest(self) -> Arguments | None:
+        """Return what nothing has shown; None where one could be taken for another."""
+        inner = {where + key: value for where, one in self._inner.items() for key, value in one.left.items()}
+        return None if inner.keys() & self.left.keys() else {**self.left, **inner}
 
 
 def _run(tool: str, given: _Given) -> Iterator[CallPart]:
-    for name in _COMMANDS:
-        words = given.get(name)
-        if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
-            given.take(name)
-            yield CallPart(tool, "", (*_command_lines(shlex.join(words)),))
-            return
-    line = given.take_text(_COMMANDS)
-    if line is not None:
-        yield CallPart(tool, "", (*_command_lines(line),))
+    command = given.get(_COMMANDS)
+    if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+        command = shlex.join(command)
+    if isinstance(command, str) and command:
+        given.take(_COMMANDS)
+        yield CallPart(tool, "", (*_command_lines(command),))
 
 
 def _command_lines(command: str) -> Iterator[CallLine]:
@@ -136,63 +163,59 @@ def _command_lines(command: str) -> Iterator[CallLine]:
 
 
 def _change(tool: str, given: _Given) -> Iterator[CallPart]:
-    if any(name in given.rest() for name in _OTHERWISE):
+    if given.is_otherwise:
         return
-    if isinstance(given.get("changes"), list):
+    if "changes" in given:
         yield from _changes(tool, given)
-    elif given.has(_PATHS) and isinstance(given.get("edits"), list):
+    elif given.has(_PATHS) and "edits" in given:
         yield from _edits(tool, given)
     elif given.has(_PATHS) and given.has(_OLDS) and given.has(_NEWS):
-        path, old, new = (given.take_text(names) for names in (_PATHS, _OLDS, _NEWS))
-        given.drop_no(_EVERYWHERE)
-        yield CallPart(tool, path or "", (*_diff(old, new or ""),))
-    elif given.has(_PATHS) and given.has(_CONTENTS):
+        yield _edit(tool, given.take_text(_PATHS) or "", given)
+    elif given.has(_PATHS) and given.has(_CONTENTS) and not any(name in given for name in (*_OLDS, *_NEWS)):
         path, content = given.take_text(_PATHS), given.take_text(_CONTENTS)
         yield CallPart(tool, path or "", (*_diff(None, content or ""),))
 
 
 def _edits(tool: str, given: _Given) -> Iterator[CallPart]:
     """Yield the edits of one file, each for itself; nothing where one of them is odd."""
-    edits = [_Given(edit) for edit in given.get("edits") if isinstance(edit, Mapping)]
-    texts = []
-    for edit in edits:
-        edit.drop_no(_EVERYWHERE)
-        texts.append((edit.take_text(_OLDS), edit.take_text(_NEWS)))
-    is_odd = len(edits) != len(given.get("edits")) or any(edit.rest() for edit in edits)
-    if not edits or is_odd or any(old is None or new is None for old, new in texts):
+    edits = given.take_each("edits")
+    if any(edit.is_otherwise or not (edit.has(_OLDS) and edit.has(_NEWS)) for edit in edits):
         return
-    given.take("edits")
     path = given.take_text(_PATHS) or ""
-    for old, new in texts:
-        yield CallPart(tool, path, (*_diff(old, new or ""),))
+    yield from (_edit(tool, path, edit) for edit in edits)
+
+
+def _edit(tool: str, path: str, edit: _Given) -> CallPart:
+    old, new = edit.take_text(_OLDS), edit.take_text(_NEWS)
+    edit.drop_no(_EVERYWHERE)
+    return CallPart(tool, path, (*_diff(old, new or ""),))
 
 
 def _changes(tool: str, given: _Given) -> Iterator[CallPart]:
     """Yield the changes of several files, as Codex tells them, or ACP; nothing where one is odd."""
-    changes = given.get("changes")
-    parts = [_changed_file(tool, change, given) if isinstance(change, Mapping) else None for change in changes]
-    if not changes or None in parts:
-        return
-    given.take("changes")
-    for change in changes:
-        if change.get("kind") in _WRITTEN:
-            given.take_text((f"{_DIFF_OF}{change['path']}",))
-    yield from filter(None, parts)
+    parts = [_changed_file(tool, change, given) for change in given.take_each("changes")]
+    yield from () if None in parts else filter(None, parts)
 
 
-def _changed_file(tool: str, change: Arguments, given: _Given) -> CallPart | None:
-    path, kind = change.get("path"), change.get("kind")
-    if not isinstance(path, str):
+def _changed_file(tool: str, change: _Given, given: _Given) -> CallPart | None:
+    path, has_texts = change.take_text(("path",)), any(name in change for name in (*_OLDS, *_NEWS))
+    if path is None or change.is_otherwise:
         return None
-    if change.keys() == {"path", "oldText", "newText"}:
-        old, new = change["oldText"], change["newText"]
-        is_known = isinstance(new, str) and isinstance(old, str | None)
-        return CallPart(tool, path, (*_diff(old, new),)) if is_known else None
-    if change.keys() != {"path", "kind"} or kind not in (*_WRITTEN, *_NOT_WRITTEN):
-        return None
-    text = given.get(f"{_DIFF_OF}{path}") if kind in _WRITTEN else ""
+    if "kind" in change:
+        return None if has_texts else _told_file(path, change.take(("kind",)), given)
+    old, new = change.take(_OLDS), change.take(_NEWS)
+    is_known = isinstance(new, str) and isinstance(old, str | None)
+    return CallPart(tool, path, (*_diff(old, new),)) if is_known else None
+
+
+def _told_file(path: str, kind: object, given: _Given) -> CallPart | None:
+    """Return what becomes of a file by the kind of its change; what is written into it is an argument of its own."""
+    if kind in _NOT_WRITTEN:
+        return CallPart(str(kind), path, ())
+    text = given.get((f"{_DIFF_OF}{path}",)) if kind in _WRITTEN else None
     if not isinstance(text, str):
         return None
+    given.drop((f"{_DIFF_OF}{path}",))
     return CallPart(str(kind), path, (*(_patch(text) if kind == "update" else _written(text)),))
 
 
@@ -244,18 +267,19 @@ def todo_look(tool: str, arguments: object) -> CallLook | None:
     >>> look.parts[0].lines[0][:2], look.rest
     (('[x]', 'Look'), {'merge': True})
     """
-    given = arguments if isinstance(arguments, Mapping) and tool_kind(tool) == PLANS else {}
-    name = next((name for name in ("todos", "plan") if isinstance(given.get(name), list)), "")
-    lines = [_todo_line(one) for one in given.get(name, ())[:_MOST_TODOS]]
-    if None in lines or not lines:
+    if not isinstance(arguments, Mapping) or tool_kind(tool) != PLANS:
         return None
-    part = CallPart(tool, "", tuple(line for line in lines if line is not None))
-    return CallLook((part,), "", {key: value for key, value in given.items() if key != name})
+    given = _Given(arguments)
+    todos = given.take_each(next((name for name in _TODOS if name in given), ""))
+    if not todos or not all(todo.has(_TODO_TEXTS) for todo in todos):
+        return None
+    return _look([CallPart(tool, "", tuple(map(_todo_line, todos)))], "", given)
 
 
-def _todo_line(one: object) -> CallLine | None:
-    if not isinstance(one, Mapping):
-        return None
-    text = next((one[key] for key in ("content", "step", "description") if isinstance(one.get(key), str)), None)
-    sign = _TODO_SIGNS.get(str(one.get("status")), "[ ]")
-    return None if text is None else CallLine(sign, text, TextLook.QUIET if sign == "[x]" else TextLook.TEXT)
+def _todo_line(todo: _Given) -> CallLine:
+    text, priority = todo.take_text(_TODO_TEXTS) or "", todo.take_text(("priority",))
+    sign = _TODO_SIGNS.get(str(todo.get(("status",))))
+    todo.drop([name for name in _SAID_AGAIN if isinstance(todo.get((name,)), str | int)])
+    todo.drop(("status",) if sign else ())
+    look = TextLook.QUIET if sign in ("[x]", "[-]") else TextLook.TEXT
+    return CallLine(sign or "[ ]", f"{text} ({priority})" if priority else text, look)

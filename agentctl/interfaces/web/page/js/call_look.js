@@ -13,12 +13,15 @@ import { counted } from './words.js';
 const MOST_LINES = 60;
 const SIGNS = { same: ' ', remove: '-', add: '+' };
 const SPOKEN = { same: '', remove: 'removed: ', add: 'added: ' };
-const TODO_SIGNS = { open: ['☐', 'to do'], active: ['◐', 'at work'], done: ['☑', 'done'] };
+const TODO_SIGNS = { open: ['☐', 'to do'], active: ['◐', 'at work'], done: ['☑', 'done'], dropped: ['☒', 'cancelled'] };
+
+/** The name of an argument, also of one that lies deeper: `edits[1].replace_all`. */
+const PLAIN_NAME = /^[^\W\d][\w.-]*(?:\[\d+\]\.[^\W\d][\w.-]*)?$/;
 
 /** @param {unknown} value */
 export const argumentText = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1) ?? '');
 /** @param {string} key */
-export const argumentName = (key) => (/^[^\W\d][\w.-]*$/.test(key) ? key : JSON.stringify(key));
+export const argumentName = (key) => (PLAIN_NAME.test(key) ? key : JSON.stringify(key));
 
 /**
  * A call by its look: what nobody would see is spelled out.

@@ -1,14 +1,14 @@
 // Which tool does what: one table of the names and arguments that agent programs use. What a look does not draw of a
-// call is named in its `rest`, and a call whose arguments are other than expected has no look: it is shown as it is.
-// Pure.
+// call, at any depth, is named in its `rest`, and a call of which a look would be wrong has none: it is shown as it is.
+// Pure. `tests/unit/call_looks.json` has the cases of it, and of the same for a terminal.
 
 /**
  * What becomes of a file: an old text and a new one, a new file, or a patch.
  * @typedef {{ path: string, verb: string, old?: string, now?: string, patch?: string }} FileChange
- * @typedef {{ text: string, state: 'open' | 'active' | 'done' }} Todo
+ * @typedef {{ text: string, state: 'open' | 'active' | 'done' | 'dropped' }} Todo
  *
  * How a call looks. `subject`: what it is about, in a line; `title`: what its model calls it; `rest`: the arguments
- * that are not in it.
+ * that are not in it, one that lies deeper by where it is: `edits[1].replace_all`.
  * @typedef {{ kind: 'change' | 'command' | 'todos' | 'search' | 'read', verb: string, subject: string, title?: string,
  *   command?: string, changes?: FileChange[], todos?: Todo[], rest: Array<[string, unknown]> }} Look
  * @typedef {Record<string, unknown>} Arguments
@@ -19,6 +19,17 @@ class Taking {
   /** @param {Arguments} given */
   constructor(given) {
     this.left = new Map(Object.entries(given));
+    /** Those that lie deeper, by where they are.
+     * @type {Map<string, Taking>} */
+    this.inner = new Map();
+  }
+
+  /**
+   * Whether one of some arguments is there that is not drawn yet.
+   * @param {string[]} names
+   */
+  has(...names) {
+    return names.some((name) => this.left.has(name));
   }
 
   /**
@@ -28,8 +39,9 @@ class Taking {
    */
   any(...names) {
     const name = names.find((one) => this.left.has(one));
-    const value = name && this.left.get(name);
-    if (name) this.left.delete(name);
+    if (name === undefined) return undefined;
+    const value = this.left.get(name);
+    this.left.delete(name);
     return value;
   }
 
@@ -44,30 +56,41 @@ class Taking {
   }
 
   /**
-   * The same, which may be missing.
-   * @param {string[]} names
+   * An argument that is a text; nothing where it is missing, or anything else.
+   * @param {string} name
    */
-  textIfAny(...names) {
-    return names.some((one) => this.left.has(one)) ? this.text(...names) : undefined;
+  textIfAny(name) {
+    return typeof this.left.get(name) === 'string' ? this.text(name) : undefined;
   }
 
   /**
-   * A list of objects that have these keys and no others.
+   * A list of objects, each as arguments of its own.
    * @param {string} name
-   * @param {string[]} keys
-   * @returns {Arguments[]}
    */
-  list(name, keys) {
+  list(name) {
     const value = this.any(name);
-    if (!Array.isArray(value) || !value.length) throw new Unexpected();
-    for (const one of value) {
-      if (!isMapping(one) || Object.keys(one).some((key) => !keys.includes(key))) throw new Unexpected();
-    }
-    return value;
+    if (!Array.isArray(value) || !value.length || !value.every(isMapping)) throw new Unexpected();
+    const all = value.map((one) => new Taking(one));
+    all.forEach((one, at) => this.inner.set(`${name}[${at}].`, one));
+    return all;
   }
 
+  /**
+   * Leave out arguments that say no, as if they were not there.
+   * @param {string[]} names
+   */
+  dropNo(...names) {
+    for (const name of names) if (this.left.get(name) === false) this.left.delete(name);
+  }
+
+  /** @returns {Array<[string, unknown]>} */
   get rest() {
-    return [...this.left];
+    const inner = [...this.inner].flatMap(([where, { left }]) => [...left].map(
+      /** @returns {[string, unknown]} */
+      ([name, value]) => [where + name, value],
+    ));
+    if (inner.some(([name]) => this.left.has(name))) throw new Unexpected(); // One could be taken for the other.
+    return [...this.left, ...inner];
   }
 }
 
@@ -78,11 +101,18 @@ class Unexpected extends Error {}
  * @param {unknown} value
  * @returns {value is Arguments}
  */
-const isMapping = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isMapping = (value) => isDeep(value) && !Array.isArray(value);
+/** @param {unknown} value */
+const isDeep = (value) => typeof value === 'object' && value !== null;
 
 const PATHS = ['file_path', 'path', 'filePath', 'absolute_path'];
+const OLDS = ['old_string', 'oldString', 'oldText', 'old_str'];
+const NEWS = ['new_string', 'newString', 'newText', 'new_str'];
+const CONTENTS = ['content', 'file_text', 'contents'];
+const COMMANDS = ['command', 'cmd'];
 /** With one of these a text is not what a file, or a part of it, is to be afterwards: added to it, say, or removed. */
 const OTHERWISE = ['append', 'edit_mode', 'insert_line', 'mode'];
+/** What a shell takes as it is. */
 const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
 
 /**
@@ -90,13 +120,11 @@ const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
  * @returns {Omit<Look, 'rest'>}
  */
 function change(given) {
-  if (OTHERWISE.some((name) => given.left.has(name))) throw new Unexpected();
-  if (given.left.has('changes')) return changed(fileChanges(given));
+  if (given.has(...OTHERWISE)) throw new Unexpected();
+  if (given.has('changes')) return changed(fileChanges(given));
   const path = given.text(...PATHS);
-  if (given.left.has('edits')) {
-    const edits = given.list('edits', ['old_string', 'new_string']);
-    return changed(edits.map((one) => edited(path, new Taking(one))));
-  }
+  if (given.has('edits')) return changed(given.list('edits').map((one) => edited(path, one)));
+  if (!given.has(...OLDS) && !given.has(...NEWS)) return changed([written(path, given)]);
   return changed([edited(path, given)]);
 }
 
@@ -105,30 +133,51 @@ function change(given) {
  * @param {Taking} given
  * @returns {FileChange}
  */
-const edited = (path, given) => ({
-  path, verb: 'Edit', old: given.text('old_string', 'oldString'), now: given.text('new_string', 'newString'),
-});
+function edited(path, given) {
+  if (given.has(...OTHERWISE)) throw new Unexpected();
+  given.dropNo('replace_all', 'replaceAll');
+  return { path, verb: 'Edit', old: given.text(...OLDS), now: given.text(...NEWS) };
+}
+
+/**
+ * @param {string} path
+ * @param {Taking} given
+ * @returns {FileChange}
+ */
+const written = (path, given) => ({ path, verb: 'Write', old: '', now: given.text(...CONTENTS) });
 
 const KINDS = new Map([['add', 'Write'], ['update', 'Edit'], ['delete', 'Delete'], ['move', 'Move to']]);
+const WRITTEN = new Set(['add', 'update']);
 
 /**
  * The files of a call that names them as Codex and ACP do.
  * @param {Taking} given
  * @returns {FileChange[]}
  */
-const fileChanges = (given) => given.list('changes', ['path', 'kind', 'oldText', 'newText']).map((one) => {
-  const file = new Taking(one);
+const fileChanges = (given) => given.list('changes').map((file) => {
   const path = file.text('path');
-  if (!file.left.has('kind')) {
-    const old = one.oldText == null ? '' : file.text('oldText');
-    return { path, verb: one.oldText == null ? 'Write' : 'Edit', old, now: file.text('newText') };
-  }
+  if (file.has(...OTHERWISE)) throw new Unexpected();
+  if (file.has('kind')) return toldFile(path, file, given);
+  const old = file.any(...OLDS) ?? '';
+  if (typeof old !== 'string') throw new Unexpected();
+  return { path, verb: old ? 'Edit' : 'Write', old, now: file.text(...NEWS) };
+});
+
+/**
+ * What becomes of a file by the kind of its change; what is written into it is an argument of its own.
+ * @param {string} path
+ * @param {Taking} file
+ * @param {Taking} given
+ * @returns {FileChange}
+ */
+function toldFile(path, file, given) {
   const kind = file.text('kind');
   const verb = KINDS.get(kind);
-  if (!verb || file.left.size) throw new Unexpected();
-  const patch = given.textIfAny(`diff of ${path}`);
-  return kind === 'add' && patch !== undefined ? { path, verb, old: '', now: patch } : { path, verb, patch };
-});
+  if (!verb || file.has(...OLDS, ...NEWS)) throw new Unexpected();
+  if (!WRITTEN.has(kind)) return { path, verb };
+  const patch = given.text(`diff of ${path}`);
+  return kind === 'add' ? { path, verb, old: '', now: patch } : { path, verb, patch };
+}
 
 /**
  * @param {FileChange[]} changes
@@ -139,26 +188,16 @@ const changed = (changes) => {
   return { kind: 'change', verb: changes[0].verb, subject: paths.join(', '), changes };
 };
 
-/**
- * @param {Taking} given
- * @returns {Omit<Look, 'rest'>}
- */
-function write(given) {
-  if (OTHERWISE.some((name) => given.left.has(name))) throw new Unexpected();
-  if (given.left.has('changes')) return changed(fileChanges(given));
-  return changed([{ path: given.text(...PATHS), verb: 'Write', old: '', now: given.text('content') }]);
-}
-
 /** @param {string} word */
-const quoted = (word) => (PLAIN_WORD.test(word) ? word : JSON.stringify(word));
+const quoted = (word) => (PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
 
 /**
  * @param {Taking} given
  * @returns {Omit<Look, 'rest'>}
  */
 function run(given) {
-  const value = given.any('command', 'cmd');
-  const isList = Array.isArray(value) && value.every((one) => typeof one === 'string');
+  const value = given.any(...COMMANDS);
+  const isList = Array.isArray(value) && value.length && value.every((one) => typeof one === 'string');
   if (!value || (typeof value !== 'string' && !isList)) throw new Unexpected();
   const command = typeof value === 'string' ? value : value.map(quoted).join(' ');
   return { kind: 'command', verb: '$', subject: command, command, title: given.textIfAny('description') };
@@ -167,23 +206,32 @@ function run(given) {
 /** @type {Map<unknown, Todo['state']>} */
 const STATES = new Map([
   ['pending', 'open'], ['in_progress', 'active'], ['inProgress', 'active'], ['completed', 'done'], ['done', 'done'],
+  ['cancelled', 'dropped'],
 ]);
+/** The text of a thing to do in other words, and the program's own number for it. */
+const SAID_AGAIN = ['activeForm', 'id'];
 
 /**
  * @param {Taking} given
  * @returns {Omit<Look, 'rest'>}
  */
 function plan(given) {
-  const key = given.left.has('todos') ? 'todos' : 'plan';
-  const all = given.list(key, ['content', 'step', 'description', 'status', 'activeForm', 'priority', 'id']);
-  const todos = all.map((one) => {
-    const text = new Taking(one).text('content', 'step', 'description');
-    const state = STATES.get(one.status);
-    if (!state) throw new Unexpected();
-    return { text, state };
-  });
+  const todos = given.list(given.has('todos') ? 'todos' : 'plan').map(todo);
   const done = todos.filter(({ state }) => state === 'done').length;
   return { kind: 'todos', verb: 'Plan', subject: `${done} of ${todos.length} done`, todos, title: given.textIfAny('explanation') };
+}
+
+/**
+ * @param {Taking} one
+ * @returns {Todo}
+ */
+function todo(one) {
+  const text = one.text('content', 'step', 'description');
+  const priority = one.textIfAny('priority');
+  for (const name of SAID_AGAIN) if (!isDeep(one.left.get(name))) one.any(name);
+  const state = STATES.get(one.left.get('status'));
+  if (state) one.any('status');
+  return { text: priority ? `${text} (${priority})` : text, state: state ?? 'open' };
 }
 
 /**
@@ -192,7 +240,7 @@ function plan(given) {
  */
 function search(given) {
   const pattern = given.text('pattern', 'query');
-  const path = given.textIfAny('path', 'dir_path');
+  const path = given.textIfAny('path') ?? given.textIfAny('dir_path');
   return { kind: 'search', verb: 'Search', subject: path ? `${pattern} in ${path}` : pattern };
 }
 
@@ -207,8 +255,7 @@ const read = (given) => ({ kind: 'read', verb: 'Read', subject: given.text(...PA
  * @type {Array<[names: string, look: (given: Taking) => Omit<Look, 'rest'>]>}
  */
 const TOOLS = [
-  ['edit editfile multiedit replace strreplace applypatch delete move', change],
-  ['write writefile', write],
+  ['edit editfile multiedit replace strreplace applypatch delete move write writefile', change],
   ['bash shell runshellcommand execcommand commandexecution', run],
   ['todowrite updateplan writetodos', plan],
   ['grep search searchfilecontent grepsearch glob find', search],
