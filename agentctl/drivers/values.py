@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
@@ -55,6 +55,19 @@ def bounded_text(text: str) -> str:
 def bounded_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call as the activity keeps them, each one cut if it is long."""
     return {key: _bounded_value(value) for key, value in arguments.items()}
+
+
+def sub_agent_detail(arguments: Mapping[str, Any], told: Collection[str]) -> dict[str, Any] | None:
+    """Return the arguments of the call of a sub-agent as its row keeps them.
+
+    Args:
+        told: Those that are its type and its name, if they are texts.
+
+    >>> sub_agent_detail({"subagent_type": "explore", "prompt": "look", "model": "small"}, ["subagent_type"])
+    {'prompt': 'look', 'model': 'small'}
+    """
+    left = {key: value for key, value in arguments.items() if key not in told or not isinstance(value, str)}
+    return bounded_values(left) or None
 
 
 def _bounded_value(value: Any) -> Any:

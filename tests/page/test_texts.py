@@ -82,6 +82,8 @@ call("b", "Bash", "Exit code 1\\n1 failing", is_error=True, command="npm test --
 call("x", "Bash", "ok", **{"command": "git status", "description": "Look at the state"})
 call("m", "MultiEdit", "ok", file_path="src/two.py", edits=[
     {"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d", "replace_all": True}])
+call("s", "Task", "**Three** places.", description="Find sessions", subagent_type="explore", model="small",
+     prompt="Find *all* sessions.")
 call("o", "mcp__db__query", "3 rows", sql="select 1", deep={"a": [1, 2]})
 """
 
@@ -200,6 +202,11 @@ def test_known_calls_have_their_own_look(task: Task, visit: Visit, playing: Call
     line(page, "src/two.py").press("Enter")
     expect(transcript(page).locator(".change")).to_have_count(4)
     expect(transcript(page).locator(".call-look .argument")).to_have_text(["edits[1].replace_alltrue"])
+    line(page, "Find sessions").press("Enter")
+    told = transcript(page).locator(".sub-agent")
+    expect(told.locator(".from-person em")).to_have_text("all")
+    expect(told.locator(".argument")).to_have_text(["modelsmall"])
+    expect(told.locator(".block.message strong")).to_have_text("Three")
     line(page, "mcp__db__query").press("Enter")
     expect(transcript(page).locator(".arguments .name")).to_have_text(["sql", "deep"])
     times = [one for one in transcript(page).locator("time").all_inner_texts() if one]

@@ -59,6 +59,8 @@ class Played:
         self.name, self.was_cancelled = name, False
         self.actions: list[Action] = []
         self.said: list[Any] = []
+        #: What the program has told, up to the same.
+        self.heard: list[Any] = []
         self._do(self.dialogue.begin())
         for row_ in rows:
             message = row_["msg"]
@@ -68,6 +70,7 @@ class Played:
                     self._do(self.dialogue.interrupted())
                 continue
             if "method" in message or message.get("id", 0) <= PROMPT:
+                self.heard.append(message)
                 self._do(self.dialogue.received(json.dumps(message).encode()))
 
     def _do(self, actions: Any) -> None:

@@ -137,7 +137,8 @@ def test_a_sub_agent_is_one_row_and_what_it_does_lies_below() -> None:
     assert (end.phase, end.status, end.text) == (Phase.END, "completed", "Done: tool after 1 tool result(s).")
     below = [(row.type, row.name) for row in found if row.parent == start.id]
     assert [kind for kind, _ in below].count(RowType.TOOL) == 2
-    assert (RowType.MESSAGE, "user") in below
+    assert (start.detail or {})["prompt"] == "Report back. SCENARIO:tool"
+    assert (RowType.MESSAGE, "user") not in below, "it is told what its own row tells already"
     assert start.id not in {row.id for row in found if row.type == RowType.TOOL}
 
 

@@ -212,11 +212,10 @@ def test_a_sub_agent_has_its_own_rows_each_once_and_its_tokens_count() -> None:
         (Phase.START, "running", None),
         (Phase.END, "completed", None),
     ]
-    assert agents[0].name == "Report back. SCENARIO:tool"
+    assert agents[0].name == (agents[0].detail or {})["prompt"] == "Report back. SCENARIO:tool"
     child = agents[0].id
     nested = [(row.type, row.phase) for row in talk.rows if row.parent == child and row.type is not RowType.USAGE]
     assert nested == [
-        (RowType.MESSAGE, Phase.END),
         (RowType.MESSAGE, Phase.END),
         (RowType.TOOL, Phase.START),
         (RowType.TOOL, Phase.END),
@@ -645,7 +644,8 @@ def test_touched_files_and_the_files_of_a_change() -> None:
         ],
     )
     started = next(row for row in talk.rows if row.type is RowType.TOOL)
-    assert started.detail == {"changes": ask.arguments["changes"]}
+    assert started.detail == {key: value for key, value in ask.arguments.items() if key != "reason"}
+    assert (started.detail or {})["diff of /project/old.txt"].startswith("@@ -1 +1 @@\n-a\n+b")
 
 
 def asked_about(*changes: Any) -> Ask:

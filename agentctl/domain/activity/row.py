@@ -18,6 +18,8 @@ from agentctl.lean import NamedTuple
 REPORTED = "report-"
 #: A row has at most this many characters of an agent's own message; no model says more at once.
 LONGEST_MESSAGE = 500_000
+#: Of the arguments of a sub-agent, what it is to do.
+PROMPT = "prompt"
 #: How the call of a tool can end.
 CALL_ENDS = frozenset({"completed", "failed", "denied", "cancelled"})
 
@@ -62,7 +64,7 @@ class Row(NamedTuple):
     #: The tool, or in a few words what the sub-agent is to do.
     name: str | None = None
     text: str | None = None
-    #: The arguments of a tool call, the tokens of a usage row.
+    #: The arguments of a tool call, the prompt and the further ones of a sub-agent, the tokens of a usage row.
     detail: Mapping[str, Any] | None = None
 
     def to_json(self, at: str) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from agentctl.lean import NamedTuple
 
 #: Shown when it begins and again when it ends; everything else is shown only at its end.
 _TWICE = frozenset({RowType.TOOL, RowType.AGENT, RowType.QUESTION})
+#: Shown to begin once more where only then is told with which arguments: some programs tell of a call before that.
+_CALLED = frozenset({RowType.TOOL, RowType.AGENT})
 _HIDDEN = frozenset({RowType.USAGE})
 #: Of more sub-agents, and of more calls that are open at once, it does not remember the depth and the name.
 _MOST_AGENTS, _MOST_NAMES = 20_000, 20_000
@@ -44,6 +46,8 @@ class Transcript:
         self._types: Counter[str] = Counter()
         #: Hash of the id of what has begun and not ended -> its name, which the row of the end may lack.
         self._names: dict[int, Any] = {}
+        #: The same of a call -> hash of the arguments with which it was shown; 0 where it had none.
+        self._arguments: dict[int, int] = {}
 
     def take(self, line: Line) -> TranscriptEntry | None:
         """Return the paragraph of a row; None where it says nothing new."""
@@ -55,6 +59,7 @@ class Transcript:
         # The call that starts a sub-agent and the sub-agent are one thing.
         begun, ended = (hash((line.id, lasts, word)) for word in ("begun", "ended"))
         begins = begun not in self._shown and (ends or lasts)
+        begins = self._tells_more(line, begins=begins, ends=ends) or begins
         if (ends and ended in self._shown) or not (begins or ends):
             return None
         self._shown.add(begun)
@@ -63,6 +68,25 @@ class Transcript:
         at = line.at.decode("utf-8", "replace")
         fields = {**line.fields, **known, **self._named(line, ends=ends)}
         return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, fields)
+
+    def _tells_more(self, line: Line, *, begins: bool, ends: bool) -> bool:
+        """Return whether a row tells with which arguments something was called that was shown to begin without them.
+
+        One that ends may have others besides, as the exit code of a command: they are not what it was called with.
+        """
+        if line.kind not in _CALLED:
+            return False
+        id_, detail = hash(line.id), line.fields.get("detail")
+        told = hash(repr(detail)) if detail else 0
+        known = self._arguments.pop(id_, None)
+        if begins and not ends and len(self._arguments) < _MOST_NAMES:
+            self._arguments[id_] = told
+        if known is None or begins:
+            return False
+        is_more = bool(told) and (not known if ends else known != told)
+        if not is_more and not ends:
+            self._arguments[id_] = known
+        return is_more
 
     def _remembered(self, line: Line, depth: int) -> str | None:
         """Remember a sub-agent; return its type as far as it is known, with its number if it is not the first."""

@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentctl.domain.agent.permissions import SHELLS
+from agentctl.domain.agent.telling_argument import DESCRIPTION
 from agentctl.domain.text.plaintext import beginning
 from agentctl.drivers.acp.wire import ToolCallUpdate, meta_of
 from agentctl.drivers.claude.calls import read_by
-from agentctl.drivers.values import object_in, text_in
+from agentctl.drivers.codex.items import reports_in
+from agentctl.drivers.values import object_in, sub_agent_detail, text_in
 
 SHELL = "Bash"
 #: The names under which rules know tools of these kinds; programs name only some of theirs.
@@ -41,6 +43,8 @@ _TEXTS = frozenset(
     }
 )  # fmt: skip
 _PATHS = frozenset({"path", "file_path"})
+#: Arguments that say where a call is made, and not what it does: a program may tell them before all others.
+_PLACES = frozenset({"cwd"})
 _AGENT_TOOLS = frozenset({"Agent", "Task"})
 #: More of a tool's output than anybody reads in a tree; the raw output is complete.
 _LONGEST = 20_000
@@ -58,6 +62,7 @@ class AcpCall:
         self.id, self._servers = call_id, servers
         self.title, self.kind, self.status = "", "", "pending"
         self.arguments: dict[str, Any] = {}
+        self._has_input = False
         self.parent: str | None = None
         self._own_name, self._is_of_server = "", False
         self._content: list[Any] = []
@@ -70,6 +75,7 @@ class AcpCall:
         self.title = update.title or self.title
         self.kind = update.kind or self.kind
         self.status = update.status or self.status
+        self._has_input = self._has_input or update.raw_input is not None
         if isinstance(update.raw_input, dict):
             self.arguments |= update.raw_input
         elif update.raw_input is not None:
@@ -159,6 +165,11 @@ class AcpCall:
         return self.status == "pending" and not (self.arguments or self._paths or self._content)
 
     @property
+    def is_being_written(self) -> bool:
+        """Whether the model is still writing its arguments, of which the program tells that there are some."""
+        return self.status == "pending" and self._has_input and not (self.arguments.keys() - _PLACES or self._content)
+
+    @property
     def only_reads(self) -> bool:
         """Whether it changes nothing, by its kind."""
         return self.kind in _READING and not self._is_command
@@ -204,6 +215,12 @@ class AcpCall:
             named["title"] = self.title
         return named
 
+    def sub_agent_detail(self) -> dict[str, Any] | None:
+        """Return the arguments of the call of a sub-agent, but for its type and for what its title says."""
+        description = self.arguments.get(DESCRIPTION)
+        is_titled = isinstance(description, str) and description in self.title
+        return sub_agent_detail(self.arguments, {"subagent_type", *((DESCRIPTION,) if is_titled else ())})
+
     def let_go(self) -> None:
         """Forget what only its end was told with: there may be a million of them."""
         self.arguments = {"subagent_type": self.agent_type} if self.agent_type else {}
@@ -218,7 +235,8 @@ class AcpCall:
     def result(self) -> str:
         """Return what it came to, as text."""
         shown = "\n".join(filter(None, map(_text_of, self._content)))
-        return beginning(shown or _flat(self._output) or "".join(self._streamed), _LONGEST)
+        said = shown or _flat(self._output) or "".join(self._streamed) or reports_in(self.arguments)
+        return beginning(said, _LONGEST)
 
     def _diffs(self) -> list[str]:
         return [one.path for one in self._blocks()]

@@ -195,9 +195,10 @@ class AcpTranscript:
         """
         if update.tool_call_id not in self._ended:
             parent = self._parent_of(session)
+            was_withheld = update.tool_call_id in self._calls and update.tool_call_id not in self._last_row
             first = list(self._announced(parent))
             call, rows = self._taken(update, parent)
-            return call, [*first, *rows]
+            return call, [*first, *rows, *(self._told(call) if was_withheld else ())]
         call = AcpCall(update.tool_call_id, self._servers)
         call.take(update)
         return call, []
@@ -222,8 +223,12 @@ class AcpTranscript:
             return
         call, rows = self._taken(said, parent)
         yield from rows
+        yield from self._told(call)
+
+    def _told(self, call: AcpCall) -> Iterator[Row]:
+        """Yield the row of a call, if that is not the last one of it; it begins once its arguments are written."""
         row = self._row(call)
-        if self._last_row.get(call.id) == row:
+        if call.is_being_written or self._last_row.get(call.id) == row:
             return
         is_first, self._last_row[call.id] = call.id not in self._last_row, row
         if not is_first and row.phase is Phase.START:
@@ -259,7 +264,7 @@ class AcpTranscript:
             agent_type=call.agent_type if is_agent else None,
             name=bounded_text(call.title or call.name) if is_agent else call.name,
             text=call.result() or None if ended else None,
-            detail=None if is_agent else bounded_values(call.telling_arguments()) or None,
+            detail=call.sub_agent_detail() if is_agent else bounded_values(call.telling_arguments()) or None,
         )
 
     # -- the rest --------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentctl.domain.activity.row import Phase, Row, RowType, message_text
+from agentctl.domain.activity.row import PROMPT, Phase, Row, RowType, message_text
 from agentctl.drivers.claude.usage import Tokens, tokens_of
-from agentctl.drivers.values import bounded_text, bounded_values, list_in, object_in, text_in
+from agentctl.drivers.values import bounded_text, bounded_values, list_in, object_in, sub_agent_detail, text_in
 from agentctl.lean import NamedTuple
 
 #: The tool that starts a sub-agent: `Task` in its list of tools, `Agent` in the stream.
@@ -55,6 +55,8 @@ class ClaudeTranscript:
         #: The calls that started sub-agents, and those of them whose sub-agents are still at work.
         self._agents: set[str] = set()
         self._working: set[str] = set()
+        #: What they were told by their calls, until they are heard to be told it.
+        self._prompts: dict[str, str] = {}
         self._tasks: dict[str, _ProgramTask] = {}
         self.background: set[str] = set()
 
@@ -131,6 +133,8 @@ class ClaudeTranscript:
         elif kind == "text":
             # Without a parent, it is a line of the program itself to its agent ("continue where it stopped").
             is_prompt = parent is not None
+            if parent is not None and self._prompts.pop(parent, None) == text_in(block.get("text")):
+                return
             text = bounded_text(text_in(block.get("text")))
             yield Row(
                 RowType.MESSAGE if is_prompt else RowType.NOTE,
@@ -150,6 +154,7 @@ class ClaudeTranscript:
         if name in AGENT_TOOLS:
             self._agents.add(call_id)
             self._working.add(call_id)
+            self._prompts[call_id] = text_in(arguments.get(PROMPT))
             return Row(
                 RowType.AGENT,
                 call_id,
@@ -158,6 +163,7 @@ class ClaudeTranscript:
                 status="running",
                 agent_type=text_in(arguments.get("subagent_type")) or None,
                 name=bounded_text(text_in(arguments.get("description"))) or None,
+                detail=sub_agent_detail(arguments, ("subagent_type", "description")),
             )
         path = text_in(arguments.get(_FILE_TOOLS.get(name, ""))) or None
         self._calls[call_id] = _ToolCall(name, path)

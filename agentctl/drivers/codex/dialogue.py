@@ -236,7 +236,8 @@ class CodexDialogue(Complaining):
             if item.get("tool") == "spawnAgent" and item.get("status") != "failed":
                 return actions  # The sub-agent has its own row.
         row = item_row(item, is_done=is_done, parent=parent)
-        return [*actions, Note(row)] if row is not None else actions
+        is_told = row is not None and row.name == "user" and parent and self.threads.is_prompt(parent, row.text or "")
+        return [*actions, Note(row)] if row is not None and not is_told else actions
 
     def _used(self, params: Mapping[str, Any]) -> Actions:
         windows = codex_windows(params)

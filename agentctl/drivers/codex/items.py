@@ -117,7 +117,7 @@ def item_arguments(item: Mapping[str, Any]) -> dict[str, Any]:
         case "commandExecution":
             return _some(item, "cwd", "exitCode") | {"command": model_command(item.get("command"))}
         case "fileChange":
-            return {"changes": item_changes(item)}
+            return patch_arguments(item, _LONGEST)
         case "mcpToolCall" | "dynamicToolCall":
             value = item.get("arguments")
             return value if isinstance(value, dict) else {"arguments": value}
@@ -166,8 +166,25 @@ def contents_of(item: Mapping[str, Any]) -> dict[str, str]:
     return {
         text_in(change.get("path")): change["diff"]
         for change in changes
-        if isinstance(change.get("diff"), str) and object_in(change.get("kind")).get("type") != _DELETE
+        if isinstance(change.get("diff"), str) and not _is_deletion(change)
     }
+
+
+def _is_deletion(change: Mapping[str, Any]) -> bool:
+    return object_in(change.get("kind")).get("type") == _DELETE
+
+
+def patch_arguments(item: Mapping[str, Any], longest: int | None = None) -> dict[str, Any]:
+    """Return a change of files as arguments: its files first, then what is written into each.
+
+    Each text is an argument of its own: so it is shown line by line, and none can look like the beginning of another.
+
+    Args:
+        longest: Of more of a text only the beginning is returned.
+    """
+    texts = contents_of(item)
+    written = {f"diff of {path}": beginning(text, longest) if longest else text for path, text in texts.items()}
+    return {"changes": item_changes(item), **written}
 
 
 def is_told_whole(item: Mapping[str, Any]) -> bool:
@@ -195,7 +212,8 @@ def _result(item: Mapping[str, Any]) -> str:
         case "commandExecution":
             return text_in(item.get("aggregatedOutput"))
         case "fileChange":
-            return "\n".join(text_in(object_in(change).get("diff")) for change in list_in(item.get("changes")))
+            gone = [one for one in map(object_in, list_in(item.get("changes"))) if _is_deletion(one)]
+            return "\n".join(text_in(one.get("diff")) for one in gone)
         case "mcpToolCall":
             error = text_in(object_in(item.get("error")).get("message"))
             return error or _joined(object_in(item.get("result")).get("content"))
@@ -204,10 +222,15 @@ def _result(item: Mapping[str, Any]) -> str:
         case "functionCallOutput":
             return text_in(item.get("output")) or _joined(item.get("output"))
         case "collabAgentToolCall":
-            states = object_in(item.get("agentsStates")).values()
-            return "\n".join(text_in(object_in(state).get("message")) for state in states)
+            return reports_in(item)
         case _:
             return ""
+
+
+def reports_in(item: Mapping[str, Any]) -> str:
+    """Return what sub-agents have reported, by a call about them."""
+    states = object_in(item.get("agentsStates")).values()
+    return "\n".join(filter(None, (text_in(object_in(state).get("message")) for state in states)))
 
 
 def row_id(name: str, earlier: int) -> str:

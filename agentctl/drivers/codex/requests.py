@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
-from agentctl.drivers.codex.items import PATCH, SHELL, contents_of, is_told_whole, item_changes, mcp_name
+from agentctl.drivers.codex.items import PATCH, SHELL, is_told_whole, mcp_name, patch_arguments
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import request_key
 from agentctl.drivers.requests import Answers, ProgramRequest
@@ -74,22 +74,13 @@ def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapp
 
 def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> ProgramRequest:
     root = text_in(params.get("grantRoot"))
-    arguments = {**_patch(item), "reason": params.get("reason")}
+    arguments = {**patch_arguments(item), "reason": params.get("reason")}
     if root:
         arguments["grantRoot"] = root
     described = f"for the rest of the session, write anywhere below {root}" if root else ""
     decisions = _usual_decisions() | {SESSION: (_LABELS[SESSION], SESSION)}
     is_cut = not is_told_whole(item)
     return _permission(request_id, thread, PATCH, described, arguments, _wrapped(decisions), is_cut=is_cut)
-
-
-def _patch(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a change of files as arguments: its files first, then what is written into each.
-
-    Each text is an argument of its own: so it is shown line by line, and none can look like the beginning of another.
-    """
-    written = {f"diff of {path}": text for path, text in contents_of(item).items()}
-    return {"changes": item_changes(item), **written}
 
 
 def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
@@ -114,7 +105,9 @@ def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Ma
         item = {
             "changes": [_old_change(path, object_in(one)) for path, one in object_in(params["fileChanges"]).items()]
         }
-        return _permission(request_id, thread, PATCH, "", _patch(item), decisions, is_cut=not is_told_whole(item))
+        return _permission(
+            request_id, thread, PATCH, "", patch_arguments(item), decisions, is_cut=not is_told_whole(item)
+        )
     line = " ".join(map(str, list_in(params.get("command"))))
     arguments = {"command": line, "cwd": params.get("cwd")}
     return _permission(request_id, thread, SHELL, "", arguments, decisions)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.activity.row import Phase, Row, RowType
+from agentctl.domain.activity.row import PROMPT, Phase, Row, RowType
 from agentctl.domain.text.plaintext import shortened
 from agentctl.drivers.codex.items import is_tool, row_id
-from agentctl.drivers.values import count_in, list_in, object_in, text_in
+from agentctl.drivers.values import bounded_values, count_in, list_in, object_in, text_in
 
 _LONGEST_NAME = 80
 #: The status of a sub-agent's turn, or the one reported to its parent -> the status in the activity.
@@ -34,6 +34,9 @@ class Thread:
         self.was_announced = False
         self.has_ended = False
         self.message: str | None = None
+        #: What it was started with; its prompt until it is heard to be told it.
+        self.detail: dict[str, Any] | None = None
+        self.prompt: str | None = None
         self.turns: set[str] = set()
         self._before: dict[str, int] | None = None
         self._total: dict[str, int] = {}
@@ -129,11 +132,28 @@ class AgentThreads:
                 thread.parent = self.parent_of(text_in(item.get("senderThreadId")))
                 # Until its first turn begins, nothing else shows that there is a sub-agent to wait for.
                 thread.is_active = thread.is_active or not (thread.turns or thread.has_ended)
-                rows += self._announce(thread, text_in(item.get("prompt")))
+                rows += self._started_with(thread, item)
             if is_done and text_in(state.get("status")) in _ENDS and not thread.has_ended:
                 rows += self._announce(thread)
                 rows.append(self._end(thread, text_in(state.get("status")), text_in(state.get("message")) or None))
         return rows
+
+    def _started_with(self, thread: Thread, item: Mapping[str, Any]) -> list[Row]:
+        """Record with which arguments a sub-agent was started; its first row may have come before them."""
+        was_known, thread.prompt = thread.detail is not None, text_in(item.get(PROMPT)) or None
+        started_with = {key: item.get(key) for key in (PROMPT, "model", "reasoningEffort")}
+        thread.detail = bounded_values({key: value for key, value in started_with.items() if value is not None})
+        if thread.was_announced and thread.detail and not was_known:
+            return [self._row(thread, Phase.PROGRESS, "running")]
+        return self._announce(thread, thread.prompt or "")
+
+    def is_prompt(self, thread_id: str, text: str) -> bool:
+        """Return whether a sub-agent is told with a text what its own row tells; once."""
+        thread = self.get(thread_id)
+        if thread.prompt is None or thread.prompt != text:
+            return False
+        thread.prompt = None
+        return True
 
     def sub_agent_activity(self, item: Mapping[str, Any], sender: str) -> list[Row]:
         """Record an item of Codex's own about a sub-agent (`subAgentActivity`)."""
@@ -175,7 +195,7 @@ class AgentThreads:
 
     def _row(self, thread: Thread, phase: Phase, status: str, name: str | None = None) -> Row:
         row = Row(RowType.AGENT, thread.id, phase, parent=thread.parent, status=status, name=name)
-        return row._replace(agent_type=thread.agent_type)
+        return row._replace(agent_type=thread.agent_type, detail=None if phase is Phase.END else thread.detail)
 
 
 def _first_line(text: str) -> str:

@@ -257,8 +257,10 @@ def _call_lines(entry: TranscriptEntry, by: str) -> Iterator[str]:
 def written_call(entry: TranscriptEntry) -> list[str]:
     """Return what was called, with its arguments, and how that ended, without what it returned."""
     detail = entry.fields.get("detail")
-    if not entry.begins or entry.kind != RowType.TOOL or not isinstance(detail, dict):
+    if not entry.begins or entry.kind not in (RowType.TOOL, RowType.AGENT) or not isinstance(detail, dict):
         return [call_line(entry)]
+    if entry.kind == RowType.AGENT:
+        return [call_line(entry), *(f"{_STEP}{line}" for line in argument_lines(detail))]
     status = _status(entry)
     return called_lines(string(entry.fields.get("name")), detail, f" {status}" if status else "")
 

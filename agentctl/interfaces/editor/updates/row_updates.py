@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from agentctl.domain.activity.row import Phase, RowType
+from agentctl.domain.activity.row import PROMPT, Phase, RowType
 from agentctl.domain.activity.rows import Line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.drivers.values import bounded_values
-from agentctl.interfaces.editor.updates.client_bounds import pieces_of_text
+from agentctl.interfaces.editor.updates.client_bounds import bounded_json, pieces_of_text
 from agentctl.interfaces.editor.updates.contents import Content, as_said, as_written, output_content, text_content
 from agentctl.interfaces.editor.updates.tool_cards import call_fields, plan_in
 from agentctl.interfaces.words.activity import row_label, short_line, string
@@ -216,7 +216,7 @@ class WorkerUpdates:
         entries = None if line.parent or self.place.call is not None else plan_in(name, detail)
         is_agent = line.kind == RowType.AGENT
         fields = _agent_fields(line.fields) if is_agent else call_fields(name, detail, self.place.cwd)
-        change = (*fields.get("content", ()),)
+        change = () if is_agent else (*fields.get("content", ()),)
         self._open[line.id] = _Open(self._call_id(line.id), name, detail, is_plan=entries is not None, change=change)
         if entries is not None:
             yield {"sessionUpdate": "plan", "entries": entries}
@@ -279,7 +279,12 @@ def _detail(line: Line) -> Mapping[str, Any] | None:
 
 def _agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     kind, name = string(fields.get("agentType")), string(fields.get("name"))
-    return {"title": ": ".join(short_line(part) for part in (kind or "sub-agent", name) if part), "kind": "think"}
+    found = {"title": ": ".join(short_line(part) for part in (kind or "sub-agent", name) if part), "kind": "think"}
+    detail = fields.get("detail")
+    if not isinstance(detail, dict):
+        return found
+    prompt = string(detail.get(PROMPT))
+    return {**found, "rawInput": bounded_json(detail), **({"content": text_content(prompt)} if prompt else {})}
 
 
 def _head_of(text: str) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 
-from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.row import PROMPT, RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.interfaces.words.activity import (
     RETURNED_CHARACTERS,
     RETURNED_LINES,
     argument_lines,
+    call_line,
     entry_indent,
     not_all,
     paragraph,
@@ -97,14 +98,39 @@ def _drawn(entry: TranscriptEntry, width: int) -> list[SpanLine] | None:
     if entry.kind in _WRITTEN:
         said = f"{by}{_WRITTEN[entry.kind]}{f'{short_line(name)}: ' if name else ''}"
         return _behind(said, markdown_lines(text, width - len(said)))
-    if entry.kind == RowType.TOOL and entry.begins and not entry.ends:
-        lines = list(_call_lines(name or "", entry.fields.get("detail")))
-        return _behind(f"{by}", lines) if lines else None
-    if entry.kind in (RowType.TOOL, RowType.AGENT) and entry.ends and text:
-        returned = _printed(text) if entry.kind == RowType.TOOL else _answered(text, width - len(_STEP))
-        below = [SpanLine((TextSpan(_STEP), *line.spans), len(_STEP) + line.hang) for line in returned]
-        return [*_behind(by, [SpanLine((safe_span(line),)) for line in written_call(entry)]), *below]
-    return None
+    return _drawn_call(entry, width) if entry.kind in (RowType.TOOL, RowType.AGENT) else None
+
+
+def _drawn_call(entry: TranscriptEntry, width: int) -> list[SpanLine] | None:
+    """Return what was called, if it has a look, and the beginning of what it returned; None if there is neither."""
+    text = string(entry.fields.get("text")) if entry.ends else None
+    begun = list(_begun(entry, width)) if entry.begins else []
+    if not begun and not text:
+        return None
+    outcome = [call_line(entry)] if begun and entry.ends else [] if begun else written_call(entry)
+    returned = _printed(text or "") if entry.kind == RowType.TOOL else _answered(text or "", width - len(_STEP))
+    lines = [*begun, *(SpanLine((safe_span(line),)) for line in outcome)]
+    return [*_behind(said_by(entry), lines), *(_below(returned) if text else ())]
+
+
+def _begun(entry: TranscriptEntry, width: int) -> Iterator[SpanLine]:
+    """Yield what a call would do, or what a sub-agent is to do; nothing where its arguments say more."""
+    detail = entry.fields.get("detail")
+    if entry.kind == RowType.TOOL:
+        yield from _call_lines(string(entry.fields.get("name")) or "", detail)
+        return
+    prompt = string(detail.get(PROMPT)) if isinstance(detail, dict) else None
+    if prompt and isinstance(detail, dict):
+        yield SpanLine((safe_span(call_line(entry._replace(ends=False))),))
+        if prompt != entry.fields.get("name"):  # A short one may be its name, too.
+            yield from _below(_answered(prompt, width - len(_STEP)))
+        rest = argument_lines({key: value for key, value in detail.items() if key != PROMPT})
+        yield from _below(SpanLine((safe_span(line, TextLook.QUIET),)) for line in rest)
+
+
+def _below(lines: Iterable[SpanLine]) -> Iterator[SpanLine]:
+    for line in lines:
+        yield SpanLine((TextSpan(_STEP), *line.spans), len(_STEP) + line.hang)
 
 
 def _printed(text: str) -> Iterator[SpanLine]:
@@ -116,7 +142,7 @@ def _printed(text: str) -> Iterator[SpanLine]:
 
 
 def _answered(text: str, width: int) -> list[SpanLine]:
-    """Return the beginning of what a sub-agent answered, which is Markdown."""
+    """Return the beginning of what a sub-agent was told or has answered, which is Markdown."""
     lines = markdown_lines(text[:RETURNED_CHARACTERS], width)
     is_whole = len(lines) <= RETURNED_LINES and len(text) <= RETURNED_CHARACTERS
     more = [] if is_whole else [SpanLine((TextSpan(not_all(text), TextLook.QUIET),))]
@@ -138,8 +164,7 @@ def _call_lines(name: str, detail: object) -> Iterator[SpanLine]:
         if not is_command:
             yield SpanLine((safe_span(short_line(f"{verb} {subject}"), TextLook.HEADING),))
         yield from _some(list(map(_line, lines)))
-    for line in argument_lines(look.rest):
-        yield SpanLine((TextSpan(_STEP), safe_span(line, TextLook.QUIET)), len(_STEP))
+    yield from _below(SpanLine((safe_span(line, TextLook.QUIET),)) for line in argument_lines(look.rest))
     if look.said:
         yield SpanLine((safe_span(f"# {short_line(look.said)}", TextLook.QUIET),))
 

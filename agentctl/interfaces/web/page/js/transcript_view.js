@@ -1,6 +1,6 @@
 // The transcript of a worker: what it said and did, as it comes.
 import { get, workerPath } from './api.js';
-import { CallLook } from './call_look.js';
+import { Arguments, CallLook } from './call_look.js';
 import { html, stamped, useEffect, useRef, useState } from './dom.js';
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { ITEM_SIGNS, itemLabel, telling } from './item_words.js';
@@ -312,7 +312,8 @@ function SubAgent({ block, time, context }) {
   const isOpen = context.folds.get(block.key) ?? holds(block, context.found);
   const toggle = () => context.fold(block, !isOpen, block.key);
   const calls = callsIn(block);
-  const prompt = block.call?.detail?.prompt ?? block.detail?.prompt;
+  const { prompt, ...others } = { ...block.call?.detail, ...block.detail };
+  const rest = Object.entries(others);
   return html`<div class="block sub-agent" aria-current=${currentOf(block, context)}>
     <${At} block=${block} time=${time} />
     <div class="body">
@@ -320,7 +321,8 @@ function SubAgent({ block, time, context }) {
         <${Arrow} isOpen=${isOpen} /><span class="tag foreign">${oneLine(block.agentType || 'agent', 40)}</span>
         <span class="telling foreign">${itemLabel(block)}</span> ${calls > 0 && html`<span class="quiet">${counted(calls, 'call')}</span>`} <${Outcome} block=${block} /></button>
       ${isOpen && html`<div class="inside">
-        ${prompt && html`<div class="block message from-person"><span class="at"></span><div class="body"><span class="kind">is to</span><${Long} block=${block} field="prompt" text=${prompt} context=${context} isMarkdown /></div></div>`}
+        ${prompt && html`<div class="block message from-person"><span class="at"></span><div class="body"><span class="kind">is to</span><${Long} block=${block} field="prompt" text=${prompt} context=${context} isMarkdown isCutBy="detail" /></div></div>`}
+        ${rest.length > 0 && html`<${Arguments} entries=${rest} />`}
         ${entriesOf(block.children).map((entry) => html`<${Line} key=${entry.key} entry=${entry} context=${context} />`)}
         ${block.text && html`<div class="block message"><span class="at"></span><div class="body"><span class="kind">answered</span><${Long} block=${block} field="text" text=${block.text} context=${context} isMarkdown /></div></div>`}
         ${!block.children.length && !block.text && html`<p class="quiet">Nothing of it is known yet.</p>`}
