@@ -34,6 +34,28 @@ _ROWS = """() => {
   }).filter(([, top, bottom]) => bottom > seen.top && top < seen.bottom).sort((a, b) => a[1] - b[1]);
 }"""
 _GO = "(path) => pageModule('js/router.js').then(({ go }) => go(path))"
+#: Draws a view with an effect, then the same of something else, then nothing; tells what has ended right behind each.
+_EFFECTS = """async () => {
+  const { html, render, useEffect } = await pageModule('js/dom.js');
+  const told = [];
+  const View = ({ of }) => {
+    useEffect(() => {
+      told.push(`${of} begins`);
+      return () => told.push(`${of} ends`);
+    }, [of]);
+  };
+  const box = document.createElement('div');
+  const pause = () => new Promise((go) => setTimeout(go, 200));
+  for (const of of ['a', 'a', 'b']) {
+    render(html`<${View} of=${of} />`, box);
+    told.push(`${of} is shown`);
+    await pause();
+  }
+  render(null, box);
+  told.push('nothing is shown');
+  await pause();
+  return told;
+}"""
 _SCROLLED = "document.getElementById('main').scrollTop"
 
 
@@ -145,3 +167,10 @@ def test_one_comes_back_to_the_same_rows_from_a_text_that_follows(
     page.go_back()
     expect(group(page, "Done")).to_be_visible()
     assert places(page) == before
+
+
+def test_an_effect_is_over_before_the_next_thing_is_shown(task: Task, visit: Visit) -> None:
+    told = visit.read_modules().open().evaluate(_EFFECTS)
+    assert told == [
+        "a is shown", "a begins", "a is shown", "a ends", "b is shown", "b begins", "b ends", "nothing is shown",
+    ]  # fmt: skip
