@@ -77,10 +77,6 @@ class Argument(NamedTuple):
     value: str = ""
 
 
-#: The value of an argument in words: the task that the caller has to choose.
-ANY_TASK = "TASK"
-
-
 class WithArguments(tuple["str | Argument", ...]):
     """Words that name arguments, each of which a surface spells as they are given there."""
 
@@ -142,6 +138,8 @@ COMMANDS = {
     "show": "agentctl show {}",
     "list": "agentctl list",
     "tasks": "agentctl tasks lists them",
+    "in another task": "{} is in another task:",
+    "in other tasks": "one of that name is in tasks {}: --task TASK says which",
     "paths": "GET /api/v1/openapi.json lists them",
     "described": "GET /api/v1/openapi.json says what {} takes",
     "use": "agentctl use {}",

@@ -51,6 +51,8 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "logs": (("", "what it wrote says more: tell the user of {}"),),
     # What follows is for a person; or a model cannot have met it.
     "tasks": (),
+    "in another task": (),
+    "in other tasks": (),
     "use": (),
     "diff": (),
     "make a worktree": (),

@@ -463,7 +463,7 @@ def test_nothing_found_is_an_empty_list(server: Server, task: str) -> None:
          ["GET /api/v1/templates lists them"]),
         (("POST", "/tasks", {"template": "review", "set": ["a"]}), "set 'a' is not of the form K=V", []),
         (("GET", "/tasks/more/workers/good", None), "no worker 'good' in task more",
-         ["good is in task {}: /api/v1/tasks/{}", "known: none"]),
+         ["good is in another task: GET /api/v1/tasks/{}/workers/good", "known: none"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_in_words_of_a_request(
@@ -483,8 +483,8 @@ def test_what_is_wrong_is_told_in_words_of_a_request(
 def test_a_worker_that_another_task_has_is_told_with_that_task(server: Server, task: str) -> None:
     server.post("/tasks", {"title": "more", "id": "more"}).done()
     there, known = server.get("/tasks/more/workers/good").problem["steps"]
-    assert (there["step"], there["task"]) == ("", task)
-    assert known["task"] == ""
+    assert (there["step"], there["of"], there["task"]) == ("in another task", "good", task)
+    assert (known["step"], known["task"]) == ("", "")
 
 
 # -- files of a result -------------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ _STEPS = {
     "another key": "choose another key=; Task.show({!r}) is what this one did",
     "another key for a task": "choose another key=; {} is what this one made",
     "another folder": "choose another cwd=",
+    "in another task": "{!r} is a worker",
+    "in other tasks": "one of that name is in tasks {}: Task.find(TASK) chooses one",
     "another driver": "its definition needs argv; or choose another driver= ({})",
     "look around": "Task.workers() shows them",
     "look at questions": "Task.questions() shows what is open",
@@ -93,7 +95,7 @@ def worded(error: AgentctlError) -> tuple[str, str | None]:
 def _words_of(step: Step) -> str | None:
     """Return a next step for a program; what only a terminal has is a command line for its person."""
     if isinstance(step, Next) and step.step in _STEPS:
-        return step.worded(_STEPS)
+        return step.worded(_STEPS, " of Task.find({!r})")
     if not isinstance(step, WithArguments):
         return at_terminal(step)
     return step.worded(_spelled) if all(one.name in _ARGUMENTS for one in step.arguments) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.domain.names import camel
-from agentctl.errors import ANY_TASK, AgentctlError, Argument, AtTerminal, Next, WithArguments, option
+from agentctl.errors import AgentctlError, Argument, AtTerminal, Next, WithArguments, option
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ REQUESTS: Mapping[str, str] = {
     "look around": "GET …/list shows them", "look at questions": "GET …/interact shows what is open",
     "read result": f"GET {_WORKER}/result", "send": f"POST {_WORKER}/send", "cancel": f"POST {_WORKER}/cancel",
     "retry": f"POST {_WORKER}/retry", "resume": f"POST {_WORKER}/resume", "wait": f"POST {_WORKER}/wait",
+    "in another task": "{0} is in another task: GET …/workers/{0}",
+    "in other tasks": "one of that name is in tasks {}: the path says which",
     "show": f"GET {_WORKER}", "list": "GET …/list", "tasks": "GET /api/v1/tasks lists them",
     "use": "choose another id; GET /api/v1/tasks/{} shows that one", "spawn": "POST …/spawn",
     "diff": f"GET {_WORKER}/diff", "make a worktree": "POST …/spawn with worktree: true makes one",
@@ -101,5 +103,5 @@ def in_task(step: Step, task: str) -> Step:
 
 def _key(argument: Argument) -> str:
     if argument.name == "task":  # It is in the path.
-        return f"/api/v1/tasks/{argument.value or ANY_TASK}"
+        return f"/api/v1/tasks/{argument.value or 'TASK'}"
     return camel(argument.name) + (f": {argument.value}" if argument.value else "")

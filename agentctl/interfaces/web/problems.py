@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from starlette.responses import Response
 
 from agentctl.errors import (
-    ANY_TASK,
     AgentctlError,
     Conflict,
     ExitCode,
@@ -16,7 +15,6 @@ from agentctl.errors import (
     Next,
     StorageError,
     Taken,
-    WithArguments,
     steps_in_words,
     steps_of,
 )
@@ -82,16 +80,10 @@ def step_documents(steps: Sequence[Step]) -> list[NextStep]:
     return [
         {"step": step.step, "of": step.of, "task": step.task, "words": words}
         if isinstance(step, Next)
-        else {"step": "", "of": "", "task": _task_in(step), "words": words}
+        else {"step": "", "of": "", "task": "", "words": words}
         for step in steps
         if (words := words_over_http(step))
     ]
-
-
-def _task_in(step: Step) -> str:
-    """Return the task that the words of a step name; empty if they name none, or one that is to be chosen."""
-    named = step.arguments if isinstance(step, WithArguments) else []
-    return next((one.value for one in named if one.name == "task" and one.value != ANY_TASK), "")
 
 
 def problem_response(error: AgentctlError | OSError) -> Response:

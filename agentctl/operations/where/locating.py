@@ -10,7 +10,7 @@ from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
 from agentctl.domain.names import check_name, first_of, is_name
-from agentctl.errors import ANY_TASK, AgentctlError, Argument, AtTerminal, Next, NotFound, Refused, WithArguments
+from agentctl.errors import AgentctlError, Argument, AtTerminal, Next, NotFound, Refused, WithArguments
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.where.chosen_task import ENVIRONMENT, OPTION, check_choice, none_chosen
 from agentctl.operations.where.names_in_log import accepted_in
@@ -249,9 +249,8 @@ def _hint(task: TaskDir, instance: str) -> Hint:
     if not found:
         return known
     if len(found) > 1:
-        tasks = f"{instance} is in tasks {first_of(found, _MOST_NAMED)}: "
-        return (WithArguments(tasks, Argument("task", ANY_TASK), " says which"), known)
-    return (WithArguments(f"{instance} is in task {found[0]}: ", Argument("task", found[0])), known)
+        return (Next("in other tasks", first_of(found, _MOST_NAMED)), known)
+    return (Next("in another task", instance, task=found[0]), known)
 
 
 def _refuse_observed(task: TaskDir, instance: str) -> None:

@@ -20,14 +20,19 @@ test('words that name no step are said as they are', () => {
 });
 
 test('a worker that is in another task is a link to it there', () => {
-  const said = (words, task, path) => stepsInWords({ hint: 'x', steps: [{ step: '', of: '', task, words }] }, path);
-  const words = 'a b is in task other: /api/v1/tasks/other';
-  assert.deepEqual(said(words, 'other', '/tasks/t/workers/a%20b/diff'), {
+  const path = '/tasks/t/workers/a%20b/diff';
+  assert.deepEqual(stepsInWords(asked('in another task', 'a b', 'other'), path), {
     text: '', links: [{ href: '/tasks/other/workers/a%20b', text: 'a b is in task other' }],
   });
-  assert.deepEqual(said('a is in tasks b, c: /api/v1/tasks/TASK says which', '', '/tasks/t/workers/a'), {
-    text: 'a is in tasks b, c', links: [{ href: '/tree', text: 'All tasks' }],
+  assert.deepEqual(stepsInWords(asked('in other tasks', 'b, c'), path), {
+    text: 'One of that name is in tasks b, c', links: [{ href: '/tree', text: 'All tasks' }],
   });
+  const said = 'a is in task other: /api/v1/tasks/other';
+  assert.deepEqual(
+    stepsInWords({ hint: 'x', steps: [{ step: '', of: '', task: '', words: said }] }, path),
+    { text: said, links: [] },
+    'no place is taken out of words',
+  );
 });
 
 test('a step that only another surface has is not said in its words', () => {

@@ -49,6 +49,10 @@ export const STEPS = {
   'make from template': () => ({ text: 'Make the task from a template.' }),
   spawn: () => ({ text: 'n starts one.' }),
   tasks: () => ({ link: TREE }),
+  'in another task': (task, of) => ({
+    link: { href: hrefOf('tasks', task, 'workers', of), text: `${of} is in task ${task}` },
+  }),
+  'in other tasks': (_task, of) => ({ text: `One of that name is in tasks ${of}`, link: TREE }),
   use: (_task, of) => ({ text: 'Choose another id.', link: of ? { href: hrefOf('tasks', of), text: `The task ${of}` } : undefined }),
   trust: (_task, of) => ({ text: trusts(of) }),
   'take over': (_task, of) => ({ text: takesOver(of) }),
@@ -80,19 +84,6 @@ export const STEPS = {
 };
 
 /**
- * Words that name no step. A path of the interface in them is that of another task: a place on the page, too.
- * @param {Step} step
- * @param {string} worker the one that was asked for; empty if none was
- * @returns {{ text?: string, link?: Link }}
- */
-function inWords({ words, task }, worker) {
-  const [said, path] = words.split(': /api/');
-  if (path === undefined) return { text: words };
-  if (!task) return { text: said, link: TREE };
-  return { link: { href: hrefOf('tasks', task, ...(worker ? ['workers', worker] : [])), text: said } };
-}
-
-/**
  * The next steps of a problem: what the page has for those that it knows, and the words of the others.
  * @param {{ hint?: string | null, steps?: Step[] }} problem
  * @param {string} path what was asked for, below /api/v1
@@ -101,10 +92,9 @@ function inWords({ words, task }, worker) {
  */
 export function stepsInWords({ hint, steps }, path = '') {
   if (!steps) return { text: hint ?? '', links: [] };
-  const [here, worker] = (path.match(/^\/tasks\/([^/]+)(?:\/workers\/([^/]+))?/) ?? []).slice(1)
-    .map((part = '') => decodeURIComponent(part));
-  const found = steps.map((one) => (
-    one.step ? STEPS[one.step]?.(one.task || here || '', one.of) ?? {} : inWords(one, worker ?? '')
+  const here = decodeURIComponent(path.match(/^\/tasks\/([^/]+)/)?.[1] ?? '');
+  const found = steps.map(({ step, of, task, words }) => (
+    step ? STEPS[step]?.(task || here, of) ?? {} : { text: words }
   ));
   /** @type {Set<string>} */
   const texts = new Set();
