@@ -67,7 +67,7 @@ def worker_line(tree: WorkerTree) -> str:
         status,
         unusual and plain(unusual),
         _known(duration(elapsed(row))),
-        (said := said_words(row)) and short_line(said),
+        (said := said_words(row)) and plain(" ".join(said.split())),
         *_totals(own),
         short_line(row["command"]) if agent == "command" else None,
     ]

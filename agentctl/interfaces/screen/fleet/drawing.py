@@ -47,9 +47,9 @@ _STEP = "  "
 _MOST_INDENT = 3
 #: The columns on the right, the most useful last, and how wide the screen has to be for each.
 _CALLS, _TOKENS, _COST, _TIME = 10, 13, 9, 8
-_WIDE, _WIDER, _WIDEST = 90, 104, 118
-#: What a row says has so much room, whatever the length of a name: an agent with its driver, and how it ended.
-_LEAST_SAID = 45
+_NARROW, _WIDE, _WIDER, _WIDEST = 60, 90, 104, 118
+#: What a row says has so much room, whatever the length of a name, which has so much at the least and at the most.
+_LEAST_SAID, _LEAST_NAME, _MOST_NAME = 45, 16, 34
 
 
 class Totals(NamedTuple):
@@ -87,7 +87,7 @@ def fit(pieces: Iterable[Piece], width: int) -> list[Piece]:
             break
         shown = whole(text)
         if cell_len(shown) > left:
-            shown = _column(shown, left)
+            shown = _column(shown.rstrip(), left)
         found.append((shown, role))
         left -= cell_len(shown)
     return [*found, (" " * left, "text")] if left > 0 else found
@@ -210,8 +210,10 @@ def _worker(glance: Glance, worker: FleetWorker, line: ListLine, width: int, now
     glyph, role = glyph_of(worker)
     mark = _mark(line, width)
     right = _right(totals_shown(glance, worker), waited_or_worked(worker, now), width)
-    room = width - cell_len(mark) - 2 - sum(cell_len(text) for text, _ in right)
-    name_width = max(10, min(34, room * 2 // 5, room - _LEAST_SAID))
+    room = width - cell_len(mark) - 2 - cells_of_pieces(right)
+    name_width = max(min(_LEAST_NAME, room // 2), min(_MOST_NAME, room * 2 // 5, room - _LEAST_SAID))
+    while right and not right[0][0].strip():
+        room += cell_len(right.pop(0)[0])  # No column of this row: its words go on there.
     name = worker.row["agentInstance"]
     where = f" {worker.task.id}" if line.depth == 0 and len(glance.tasks) > 1 else ""
     name_cells = min(cell_len(name), name_width)
@@ -271,10 +273,10 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         state = (f"{plain(unusual)}  " if unusual else "", "blocked")
     changed = _counted(worker.changed_files, str(worker.changed_files), "changed file")
     return [
+        (f"{said}  " if (said := _said_at_end(row)) else "", "text"),  # Why it failed, before anything else.
         (plain(agent), "agent"),
         state,
         (f"{changed}  " if changed else "", "review"),
-        (f"{said}  " if (said := _said_at_end(row)) else "", "text"),
         (_words_or_command(glance, worker), "dim" if ended else "text"),
     ]
 
@@ -285,7 +287,7 @@ def row_words(glance: Glance, worker: FleetWorker) -> str:
 
 
 def _said_at_end(row: WorkerRow) -> str:
-    return _STEP.join(map(one_line, said_at_end(row["message"], row["lastLine"])))
+    return _STEP.join(plain(" ".join(said.split())) for said in said_at_end(row["message"], row["lastLine"]))
 
 
 def _words_or_command(glance: Glance, worker: FleetWorker) -> str:
@@ -332,7 +334,7 @@ def _right(totals: Totals, time: str, width: int) -> list[Piece]:
     if width >= _WIDE:
         cost = "" if not totals.cost_usd else f"{LEAST * totals.lacks_cost}${totals.cost_usd:.2f}"
         found.append((cost.rjust(_COST), "dim"))
-    return [*found, (time.rjust(_TIME), "text")]
+    return [*found, (time.rjust(_TIME), "text")] if width >= _NARROW else found
 
 
 def _counted(number: int, shown: str, what: str) -> str:
