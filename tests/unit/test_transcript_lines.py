@@ -131,10 +131,13 @@ def test_files_that_were_read_in_a_row_are_one_paragraph() -> None:
         *reads("a"), *reads("b"), *reads("c", depth=1), entry("Bash", begins=True, detail={"command": "ls"}),
         *reads("d"), *reads("e", status="failed"),
         entry("Read", begins=True, detail={"file_path": "f", "offset": 5}),
+        entry("Bash", begins=True, detail={"command": "ls"}),
+        entry("read_file", begins=True, detail={"absolute_path": "/g"}),
+        entry("Read", begins=True, detail={"paths": ["h", "i"]}),
     ]  # fmt: skip
     assert [[line.text[10:] for line in lines] for lines in paragraphs(entries, 80)] == [
         ["Read 2 files: a, b"], ["  [explore] Read c"], ["$ ls"], ["Read 2 files: d, e"],
-        ["Read -> failed", "  inside"], ["Read f  offset: 5"],
+        ["Read -> failed", "  inside"], ["Read f  offset: 5"], ["$ ls"], ["Read 3 files: /g, h, i"],
     ]  # fmt: skip
 
 

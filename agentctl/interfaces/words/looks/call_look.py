@@ -20,6 +20,8 @@ from agentctl.lean import NamedTuple
 #: The names that programs have for one argument.
 _COMMANDS = ("command", "cmd")
 _PATHS = ("file_path", "filePath", "path", "absolute_path")
+#: Of a call that reads, also with several files at once.
+READ_PATHS = (*_PATHS, "notebook_path", "paths")
 _OLDS = ("old_string", "oldString", "oldText", "old_str")
 _NEWS = ("new_string", "newString", "newText", "new_str")
 _CONTENTS = ("content", "file_text", "contents")

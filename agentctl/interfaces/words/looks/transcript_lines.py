@@ -24,7 +24,7 @@ from agentctl.interfaces.words.activity import (
     written_call,
 )
 from agentctl.interfaces.words.looks.call_kinds import reads_files
-from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_look
+from agentctl.interfaces.words.looks.call_look import READ_PATHS, CallLine, call_look, todo_look
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 from agentctl.interfaces.words.looks.printed_rows import printed_lines
@@ -76,7 +76,7 @@ def _reader_of(entry: TranscriptEntry) -> tuple[int, str | None] | None:
 def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
     """Return the line of files that were read in a row."""
     begun = [entry for entry in entries if entry.begins]
-    files = list(dict.fromkeys(filter(None, map(_file_of, begun or entries))))
+    files = list(dict.fromkeys(file for entry in begun or entries for file in _files_of(entry)))
     before = entry_indent(entries[0])
     number = len(files) or len(begun) or 1
     named = [short_line(file) for file in files[:_MOST_FILES]]
@@ -86,10 +86,10 @@ def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
     return [SpanLine(joined_spans((TextSpan(before), safe_span(f"{said_by(entries[0])}Read {words}"))), len(before))]
 
 
-def _file_of(entry: TranscriptEntry) -> str:
+def _files_of(entry: TranscriptEntry) -> list[str]:
     detail = entry.fields.get("detail")
-    found = detail if isinstance(detail, dict) else {}
-    return next((found[key] for key in ("file_path", "path", "filePath") if isinstance(found.get(key), str)), "")
+    given = next((detail[name] for name in READ_PATHS if name in detail), None) if isinstance(detail, dict) else None
+    return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, str) and one]
 
 
 def _drawn(entry: TranscriptEntry, width: int) -> list[SpanLine] | None:
