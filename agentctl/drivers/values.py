@@ -57,16 +57,16 @@ def bounded_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _bounded_value(value) for key, value in arguments.items()}
 
 
-def sub_agent_detail(arguments: Mapping[str, Any], told: Collection[str]) -> dict[str, Any] | None:
+def sub_agent_detail(arguments: Mapping[str, Any], besides: Collection[str]) -> dict[str, Any] | None:
     """Return the arguments of the call of a sub-agent as its row keeps them.
 
     Args:
-        told: Those that are its type and its name, if they are texts.
+        besides: Those that are its type and its name, if they are texts.
 
     >>> sub_agent_detail({"subagent_type": "explore", "prompt": "look", "model": "small"}, ["subagent_type"])
     {'prompt': 'look', 'model': 'small'}
     """
-    left = {key: value for key, value in arguments.items() if key not in told or not isinstance(value, str)}
+    left = {key: value for key, value in arguments.items() if key not in besides or not isinstance(value, str)}
     return bounded_values(left) or None
 
 

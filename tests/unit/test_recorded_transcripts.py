@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.domain.activity.row import Row, encode_row
+from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.activity.transcript import Transcript, TranscriptEntry
 from agentctl.drivers.dialogue import Note
@@ -107,3 +107,18 @@ def test_what_a_sub_agent_is_to_do_is_told_once_and_by_its_own_row(rows: list[Ro
     for form, times in ((drawn, 1), (written, 2 if beginning.name == PROMPT else 1)):
         shown = form(rows)
         assert shown.count(PROMPT) - shown.count(f"{PROMPT} ->") == times, shown
+
+
+def test_a_call_of_which_more_is_told_later_begins_once_more() -> None:
+    call = Row(RowType.TOOL, "c", Phase.START, status="running", name="Bash", detail={"title": "Terminal"})
+    more = call._replace(phase=Phase.PROGRESS, detail={"command": "make"})
+    end = more._replace(phase=Phase.END, status="completed", detail={"command": "make", "exitCode": 0}, text="ok")
+
+    def shape(*rows: Row) -> list[tuple[bool, bool]]:
+        return [(entry.begins, entry.ends) for entry in entries(rows)]
+
+    assert shape(call, more, more, end, more) == [(True, False), (True, False), (False, True)]
+    assert shape(more, more, end) == [(True, False), (False, True)]
+    assert shape(call._replace(detail=None), end) == [(True, False), (True, True)]
+    assert shape(end, call) == [(True, True)]
+    assert "$ make" in drawn([call._replace(detail=None), end])

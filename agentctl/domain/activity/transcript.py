@@ -77,13 +77,13 @@ class Transcript:
         if line.kind not in _CALLED:
             return False
         id_, detail = hash(line.id), line.fields.get("detail")
-        told = hash(repr(detail)) if detail else 0
+        given = hash(repr(detail)) if detail else 0
         known = self._arguments.pop(id_, None)
         if begins and not ends and len(self._arguments) < _MOST_NAMES:
-            self._arguments[id_] = told
+            self._arguments[id_] = given
         if known is None or begins:
             return False
-        is_more = bool(told) and (not known if ends else known != told)
+        is_more = bool(given) and (not known if ends else known != given)
         if not is_more and not ends:
             self._arguments[id_] = known
         return is_more

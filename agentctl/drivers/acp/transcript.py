@@ -198,7 +198,7 @@ class AcpTranscript:
             was_withheld = update.tool_call_id in self._calls and update.tool_call_id not in self._last_row
             first = list(self._announced(parent))
             call, rows = self._taken(update, parent)
-            return call, [*first, *rows, *(self._told(call) if was_withheld else ())]
+            return call, [*first, *rows, *(self._news(call) if was_withheld else ())]
         call = AcpCall(update.tool_call_id, self._servers)
         call.take(update)
         return call, []
@@ -223,9 +223,9 @@ class AcpTranscript:
             return
         call, rows = self._taken(said, parent)
         yield from rows
-        yield from self._told(call)
+        yield from self._news(call)
 
-    def _told(self, call: AcpCall) -> Iterator[Row]:
+    def _news(self, call: AcpCall) -> Iterator[Row]:
         """Yield the row of a call, if that is not the last one of it; it begins once its arguments are written."""
         row = self._row(call)
         if call.is_being_written or self._last_row.get(call.id) == row:

@@ -146,8 +146,8 @@ class ActivitySource(LineSource, DrawnForm):
             row = read_line(line, self._number)
             if row is not None:
                 named = offset + 1 if row.fields.get("name") else None
-                told = {key: row.fields.get(key) for key in ("agentType", "detail")}
-                entry = take(row._replace(fields={**told, "name": named}))
+                known = {key: row.fields.get(key) for key in ("agentType", "detail")}
+                entry = take(row._replace(fields={**known, "name": named}))
                 if entry is not None:
                     before, self._read_by = self._read_by, self._reader_of(row)
                     index.add(offset, entry, is_further=self._read_by is not None and before == self._read_by)
