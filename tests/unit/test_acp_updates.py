@@ -226,6 +226,21 @@ def test_a_call_whose_rows_come_again_is_told_once() -> None:
     assert [one["sessionUpdate"] for one in updates] == ["tool_call", "tool_call_update"]
 
 
+def test_with_what_something_was_called_is_told_also_where_that_comes_later() -> None:
+    edit = {"file_path": "/a", "old_string": "x", "new_string": "y"}
+    first = Row(RowType.TOOL, "t", Phase.START, name="Edit", detail={"title": "Preparing"})
+    more = first._replace(phase=Phase.PROGRESS, detail=edit)
+    end = first._replace(phase=Phase.END, detail=edit, text="ok", status="completed")
+    (call,) = calls_of(told([line_of(row) for row in (first, more, end)])).values()
+    assert call["rawInput"] == edit
+    assert [one["type"] for one in call["content"]] == ["diff", "content"]
+
+    agent = Row(RowType.AGENT, "a", Phase.START, name="look", detail={"prompt": "*Look* around.", "model": "small"})
+    (call,) = calls_of(told([line_of(agent)])).values()
+    assert call["content"] == [{"type": "content", "content": {"type": "text", "text": "*Look* around."}}]
+    assert call["rawInput"] == agent.detail
+
+
 def test_a_call_that_is_only_known_by_its_end_is_told_whole() -> None:
     end = Row(RowType.TOOL, "t", status="failed", name="Bash", detail={"command": "ls"}, text="no")
     (call,) = calls_of(told([line_of(end)])).values()

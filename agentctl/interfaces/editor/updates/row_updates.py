@@ -208,6 +208,8 @@ class WorkerUpdates:
             yield from self._begin(line)
         elif is_agent and line.phase == Phase.START:
             yield {"sessionUpdate": "tool_call_update", "toolCallId": known.call, **_agent_fields(line.fields)}
+        elif line.phase == Phase.PROGRESS and not known.is_plan:
+            yield from self._more_of(known, line)
         if known is not None or line.phase == Phase.END:
             yield from self._go_on(line)
 
@@ -222,6 +224,17 @@ class WorkerUpdates:
             yield {"sessionUpdate": "plan", "entries": entries}
             return
         yield {"sessionUpdate": "tool_call", **self._head(line.id, line.parent), "status": IN_PROGRESS, **fields}
+
+    def _more_of(self, known: _Open, line: Line) -> Iterator[Update]:
+        """Yield with which arguments an open call was made, where that is told only after it."""
+        detail, is_agent = _detail(line), line.kind == RowType.AGENT
+        if not detail or detail == known.arguments:
+            return
+        name = string(line.fields.get("name")) or known.name
+        fields = _agent_fields(line.fields) if is_agent else call_fields(name, detail, self.place.cwd)
+        change = () if is_agent else (*fields.get("content", ()),)
+        self._open[line.id] = known._replace(name=name, arguments=detail, change=change)
+        yield {"sessionUpdate": "tool_call_update", "toolCallId": known.call, **fields}
 
     def _go_on(self, line: Line) -> Iterator[Update]:
         """Yield the progress or the end of an open call."""
