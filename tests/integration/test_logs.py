@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
+import pyte
 import pytest
 
 from tests.steps import held, new_task, spawn, spawn_batch
@@ -159,3 +161,75 @@ def test_a_follower_at_a_terminal_sees_the_present_state_of_a_progress_bar(root:
     (tmp_path / "gate").touch()
     follower.end()
     assert follower.sent == b"1 %\r\x1b[K99 %\r\n"
+
+
+#: A display of three bars as docker draws it: the cursor goes up to each row, and back.
+BARS = r"""
+import pathlib, sys, time
+def put(number, text):
+    print(f"\033[{3 - number}A\r\033[2Klayer{number} {text}\r\033[{3 - number}B", end="", flush=True)
+def shown(text):
+    for number in range(3):
+        put(number, text)
+        time.sleep(0.01)
+print("pull")
+for number in range(3):
+    print(f"layer{number} waiting", flush=True)
+for frame in range(30):
+    shown(f"{frame} %")
+print("slow", file=sys.stderr, flush=True)
+while not pathlib.Path(sys.argv[1]).exists():
+    shown("half")
+shown("done")
+print("pulled")
+"""
+
+
+def lines_on_a_screen(sent: bytes, columns: int, lines: int) -> list[str]:
+    """Return what a terminal shows, with what has left it above."""
+    screen = pyte.HistoryScreen(columns, lines, history=10_000, ratio=0.5)
+    pyte.ByteStream(screen).feed(sent)
+    above = ["".join(line[x].data for x in range(columns)) for line in screen.history.top]
+    return [line for one in (*above, *screen.display) if (line := one.rstrip())]
+
+
+@pytest.mark.parametrize("verb", ["logs -f", "watch"])
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (40, 10)])
+def test_a_display_of_several_bars_is_drawn_over_and_over_and_there_once(
+    root: Path, tmp_path: Path, verb: str, columns: int, lines: int
+) -> None:
+    new_task()
+    spawn([sys.executable, "-c", BARS, str(tmp_path / "gate")], name="a")
+    follower = Terminal([*PROGRAM, *verb.split(), "a"], width=columns, height=lines)
+    follower.until("slow")
+    follower.until("half")
+    (tmp_path / "gate").touch()
+    follower.end()
+    shown = [line for line in lines_on_a_screen(follower.sent, columns, lines) if not line.startswith("a ")]
+    assert shown == ["pull", "slow", "layer0 done", "layer1 done", "layer2 done", "pulled"]
+    assert sorted(shown) == sorted(seen("logs", "a").splitlines())
+
+
+def test_who_stops_following_keeps_what_was_held_back(root: Path, tmp_path: Path) -> None:
+    new_task()
+    spawn([sys.executable, "-c", BARS, str(tmp_path / "gate")], name="a")
+    follower = Terminal([*PROGRAM, "logs", "-f", "a"], env={"TERM": "dumb"})
+    follower.until("pull")
+    wait_until(lambda: run("logs", "a", "--stderr").out, accept=lambda text: text == "slow\n")
+    follower.interrupt()
+    assert follower.end() == 130
+    shown = follower.sent.decode().split("\r\n")
+    assert {*shown} >= {"pull", "slow", "layer0 half", "layer1 half"}
+    assert len(shown) < 15
+    (tmp_path / "gate").touch()
+
+
+def test_a_worker_that_is_killed_within_a_frame_leaves_the_frame(root: Path, tmp_path: Path) -> None:
+    new_task()
+    script = f"printf 'a 1\\nb 1\\n\\033[2Aa 2'; {waits_for(tmp_path / 'gate')}; kill -9 $$"
+    spawn(["sh", "-c", script], name="a")
+    follower = Terminal([*PROGRAM, "logs", "-f", "a"])
+    follower.until("a 2")
+    (tmp_path / "gate").touch()
+    follower.end()
+    assert lines_on_a_screen(follower.sent, 120, 24) == ["a 2", "b 1"]

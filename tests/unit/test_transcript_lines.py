@@ -16,7 +16,7 @@ from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.looks.look import TextSpan, style_of
-from agentctl.interfaces.words.looks.printed_rows import PrintedRows, printed_lines
+from agentctl.interfaces.words.looks.printed_rows import printed_lines
 from agentctl.interfaces.words.looks.transcript_lines import entry_lines, paragraphs
 
 PIECES = ["\x1b[31m", "\x1b[1;4;48;5;200m", "\x1b[38;2;1;2;3;7m", "\x1b[m", "\x1b[K", "\x1b[2A", "\r", "\n", "\t",
@@ -139,28 +139,6 @@ def test_files_that_were_read_in_a_row_are_one_paragraph() -> None:
         ["Read 2 files: a, b"], ["  [explore] Read c"], ["$ ls"], ["Read 2 files: d, e"],
         ["Read -> failed", "  inside"], ["Read f  offset: 5"], ["$ ls"], ["Read 3 files: /g, h, i"],
     ]  # fmt: skip
-
-
-def fed(*pieces: str, columns: int = 20) -> list[str]:
-    """Return what is printed of each piece of an output that is followed at a terminal."""
-    rows = PrintedRows(has_colours=True, follows=True, columns=columns)
-    return [rows.feed(piece.encode()) for piece in pieces]
-
-
-def test_of_a_line_that_grows_only_what_is_new_is_printed_however_wide_it_is() -> None:
-    words = [f"word{number} " for number in range(9)]
-    assert fed(*words, "\n", "next") == [*words, "\n", "next"]
-    assert fed("\x1b[31mred", "der\x1b[m ", "\x1b[32mgreen\nend") == [
-        "\x1b[31mred\x1b[0m", "\x1b[31mder\x1b[0m ", "\x1b[32mgreen\x1b[0m\n\x1b[32mend\x1b[0m",
-    ]  # fmt: skip
-    assert fed("==>", "\r====>", "\r======") == ["==>", "\r\x1b[K====>", "\r\x1b[K======"]
-    assert fed("==", "\r====") == ["==", "=="]
-
-
-def test_a_row_is_printed_over_only_where_all_of_it_is_in_one_row_of_the_terminal() -> None:
-    assert fed("中" * 9, "\r\x1b[K2") == ["中" * 9, "\r\x1b[K2"]
-    assert fed("中" * 10, "\r\x1b[K2") == ["中" * 10, "\n2"]
-    assert fed("e\u0301" * 19, "\r\x1b[K2") == ["e\u0301" * 19, "\r\x1b[K2"]
 
 
 @pytest.mark.parametrize("piece", ["9 %\r", "\x1b[1A\n", "\x1b[31mx", "x"])

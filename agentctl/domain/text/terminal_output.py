@@ -430,6 +430,11 @@ class TerminalOutput:
         return self._end
 
     @property
+    def row(self) -> int:
+        """Which of `rows` it writes in, or below which it does."""
+        return self._y
+
+    @property
     def cells(self) -> int:
         """How many cells the rows have that may still change."""
         return sum(row.width for row in self._rows)

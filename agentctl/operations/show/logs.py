@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.opening import open_plain, pieces
@@ -26,12 +26,19 @@ _LIVE = (Condition.QUEUED, Condition.SUPERVISED, Condition.UNSUPERVISED, Conditi
 
 
 def follow_logs(
-    task: TaskDir, instance: str, *, streams: Sequence[str] = ("stdout", "stderr"), follow: bool, tail: int | None
+    task: TaskDir,
+    instance: str,
+    *,
+    streams: Sequence[str] = ("stdout", "stderr"),
+    follow: bool,
+    tail: int | None,
+    within_s: Callable[[], float | None] = lambda: None,
 ) -> Iterator[tuple[str, bytes]]:
     """Yield (stream, bytes) of a worker's output; with `follow`, until it has ended and everything was yielded.
 
     Args:
         tail: Begin with the last `tail` lines of each stream; None means with the first line.
+        within_s: Returns how long nothing may be yielded, if nothing comes; then that nothing came is.
     """
     worker = find_worker(task, instance)
     outputs = [_Output(name, getattr(worker, name), tail) for name in streams]
@@ -48,7 +55,10 @@ def follow_logs(
             if not goes_on:
                 return
             if not given:
-                watch.sleep(None)
+                limit_s = within_s()
+                watch.sleep(limit_s)
+                if limit_s is not None:
+                    yield streams[0], b""
 
 
 def streams_by_time(task: TaskDir, instance: str, streams: Sequence[str]) -> Sequence[str]:

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
 
-from agentctl.domain.text.terminal_output import rows_of_text
+from agentctl.adapters.clock import monotonic
+from agentctl.domain.text.terminal_output import TerminalOutput, TerminalRow, rows_of_text
 from agentctl.errors import Argument, ExitCode, UsageError, WithArguments
 from agentctl.interfaces.commands.model.command_model import (
     FLAG,
@@ -28,7 +29,8 @@ from agentctl.interfaces.commands.parts.selection import SELECT, Selection, head
 from agentctl.interfaces.commands.show.drawn_words import Rows, drawn_entries, drawn_entry
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.event import event_line
-from agentctl.interfaces.words.looks.printed_rows import PrintedRows, printed_row
+from agentctl.interfaces.words.looks.followed_output import FollowedOutput
+from agentctl.interfaces.words.looks.printed_rows import printed_row
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.activity import follow_transcript, has_transcript
 from agentctl.operations.show.logs import follow_events, follow_logs, streams_by_time
@@ -62,8 +64,8 @@ def logs(
     --stderr print the output of its program instead. For a command this is what it printed: on a terminal as a
     terminal shows it, in its colours (unless NO_COLOR is set), a progress bar with its present state, and nothing else
     that a terminal would obey; to a pipe every byte is passed unchanged. Nothing tells in which order two streams came:
-    the one that was written to last stands last. With -f what comes is printed as it comes, until the worker has ended.
-    Of several workers one stands after the other, each below its name.
+    the one that was written to last stands last. With -f what comes is printed as it comes, on a terminal over what it
+    changes there, until the worker has ended. Of several workers one stands after the other, each below its name.
     """
     if raw and call.json:
         raise UsageError(WithArguments(Argument("raw"), " and ", Argument("json"), " exclude each other"))
@@ -89,11 +91,14 @@ def logs(
             continue
         is_drawn = call.draws and not raw
         order = streams_by_time(task, name, streams) if is_drawn else streams
-        chunks = follow_logs(task, name, streams=order, follow=follow, tail=tail)
-        if is_drawn:
-            yield from map(Raw, filter(None, drawn_output(chunks, follows=follow, is_seen=True)))
-        else:
+        output = followed_output(is_seen=True)
+        chunks = follow_logs(task, name, streams=order, follow=follow, tail=tail, within_s=output.within_s)
+        if not is_drawn:
             yield from _output(call, chunks, owner)
+        elif follow:
+            yield from _followed(output, chunks)
+        else:
+            yield from map(Raw, filter(None, _drawn(chunks)))
     return ExitCode.DONE
 
 
@@ -123,25 +128,42 @@ def _piece(stream: str, text: str, owner: str | None) -> LogPiece:
     return piece if owner is None else {**piece, "agentInstance": owner}
 
 
-def drawn_output(chunks: Chunks, *, follows: bool, is_seen: bool) -> Iterator[str]:
-    """Yield what is printed of an output as a terminal shows it; a stream begins in a line of its own.
+def followed_output(*, is_seen: bool) -> FollowedOutput:
+    """Return what an output is printed by as it comes, as a terminal shows it.
 
     Args:
         is_seen: A person sees it at a terminal, as it is printed.
     """
-    columns = get_terminal_size().columns if is_seen and follows and _obeys() else None
-    has_colours = is_seen and _has_colours()
-    printers: dict[str, PrintedRows] = {}
-    last: str | None = None
+    size = get_terminal_size if is_seen and _obeys() else None
+    return FollowedOutput(has_colours=is_seen and _has_colours(), size=size, now=monotonic)
+
+
+def _followed(output: FollowedOutput, chunks: Chunks) -> Iterator[Raw]:
+    try:
+        for stream, chunk in chunks:
+            if text := output.feed(stream, chunk):
+                yield Raw(text)
+    except KeyboardInterrupt:
+        yield Raw(output.end())  # What was held back is not lost.
+        raise
+    yield Raw(output.end())
+
+
+def _drawn(chunks: Chunks) -> Iterator[str]:
+    """Yield what is printed of an output as it is by now; a stream begins in a line of its own."""
+    terminal, last = TerminalOutput(), None
     for stream, chunk in chunks:
         if last not in (None, stream):
-            yield printers[last].end_line() if follows else printers.pop(last).end()
+            yield _lines(terminal.rows())
+            terminal = TerminalOutput()
         last = stream
-        if stream not in printers:
-            printers[stream] = PrintedRows(has_colours=has_colours, follows=follows, columns=columns)
-        yield printers[stream].feed(chunk)
-    for printer in printers.values():
-        yield printer.end()
+        terminal.feed(chunk)
+        yield _lines(terminal.settled())
+    yield _lines(terminal.rows())
+
+
+def _lines(rows: Iterable[TerminalRow]) -> str:
+    return "".join(f"{printed_row(row, has_colours=_has_colours())}\n" for row in rows)
 
 
 def drawn_text(text: str, *, is_end: bool) -> list[str]:

@@ -12,15 +12,15 @@ from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.domain.worker.last_output import LOOKED_AT, last_line_in
-from agentctl.errors import ExitCode
+from agentctl.errors import ExitCode, NotFound
 from agentctl.interfaces.commands.model.command_model import Raw, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.parts.told_ends import end_of_row, ended_line
 from agentctl.interfaces.commands.parts.wait_notes import AskedHere
-from agentctl.interfaces.commands.show.logs import drawn_output, drawn_transcript
+from agentctl.interfaces.commands.show.logs import drawn_transcript, followed_output
 from agentctl.interfaces.commands.watch.sentences import Fact, SaidFacts, asks_key
 from agentctl.interfaces.words.activity import paragraph
-from agentctl.lean import TYPE_CHECKING
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import FleetWorker
 from agentctl.operations.fleet.seen import SeenEnds
@@ -31,9 +31,14 @@ from agentctl.operations.wait.rounds import WakeReasons
 from agentctl.operations.where.locating import find_worker
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from agentctl.domain.activity.transcript import TranscriptEntry
     from agentctl.domain.documents.views import LogPiece
     from agentctl.domain.documents.workers.worker import WorkerRow
+
+    #: A paragraph for a pipe, what an agent has said or done, or what a command has printed.
+    _Piece: TypeAlias = "str | TranscriptEntry | _Bytes"
 
 
 def follow_worker(call: Invocation, instance: str) -> Showing:
@@ -44,15 +49,20 @@ def follow_worker(call: Invocation, instance: str) -> Showing:
     """
     task = call.task_to_show()
     find_worker(task, instance)
+    text = _Text(is_seen=call.draws)
     with Fleet(task.root, SeenEnds(task.root), only=task.id) as fleet:
-        row = yield from _follow(call, task, instance, fleet)
+        try:
+            row = yield from _follow(call, task, instance, fleet, text)
+        except (KeyboardInterrupt, NotFound):
+            yield text.end()  # What was held back is not lost.
+            raise
     return ExitCode.DONE if row["status"] == Status.COMPLETED else ExitCode.UNSUCCESSFUL
 
 
 def _follow(
-    call: Invocation, task: TaskDir, instance: str, fleet: Fleet
+    call: Invocation, task: TaskDir, instance: str, fleet: Fleet, text: _Text
 ) -> Generator[Raw | Shown[LogPiece], None, WorkerRow]:
-    text, said = _Text(), SaidFacts()
+    said = SaidFacts()
     questions = _PutQuestions(call, task.root, text)
     output: _OutputThread | None = None
     while True:
@@ -67,17 +77,20 @@ def _follow(
             if is_over:
                 questions.close()
                 yield from map(text.piece, output.rest())
+                yield text.end()
                 is_said = text.ends_with(worker.row["lastLine"])
                 yield text.line(ended_line(end_of_row({**worker.row, "lastLine": None} if is_said else worker.row)))
                 return worker.row
             for piece in () if questions.is_asking else output.pieces():
                 questions.came()
                 yield text.piece(piece)
+            yield text.quiet()
             yield from map(text.line, questions.put(worker))
         elif not glance.is_partial:
             find_worker(task, instance)  # It is gone, with its task, unless its first event is yet to come.
         wakes = questions.wakes()
-        fleet.sleep(wakes.within_s, [*wakes.fds, *(() if output is None or questions.is_asking else output.awaited())])
+        within_s = min((one for one in (wakes.within_s, text.within_s) if one is not None), default=None)
+        fleet.sleep(within_s, [*wakes.fds, *(() if output is None or questions.is_asking else output.awaited())])
 
 
 #: What was put out before a question is shown before it: so long it has to be quiet, and so long that is waited for.
@@ -147,13 +160,29 @@ class _PutQuestions:
 _MOST_PIECES = 64
 
 
-class _Text:
-    """What is shown so far: a line that follows output which does not end its own begins below it."""
+class _Bytes(NamedTuple):
+    """What a command has printed."""
 
-    def __init__(self) -> None:
-        self._is_within_line = False
-        #: The end of the output, and the size of all of it.
-        self._end, self._size = b"", 0
+    stream: str
+    data: bytes
+
+
+class _Text:
+    """What is shown so far: the output, and lines of ours above what of it still changes.
+
+    Args:
+        is_seen: A person sees it at a terminal.
+    """
+
+    def __init__(self, *, is_seen: bool) -> None:
+        self._output = followed_output(is_seen=is_seen)
+        #: Of what has come of one stream without a break: the end, and the size.
+        self._end, self._size, self._stream = b"", 0, ""
+
+    @property
+    def within_s(self) -> float | None:
+        """How long may be slept before `quiet` is called; None where that is all one."""
+        return self._output.within_s()
 
     def ends_with(self, line: str | None) -> bool:
         """Return whether a line is the last one of the output, as its worker's end has it."""
@@ -161,23 +190,31 @@ class _Text:
 
     def line(self, text: str) -> Raw:
         """Return a line of ours."""
-        was, self._is_within_line = self._is_within_line, False
-        return Raw(f"\n{text}\n" if was else f"{text}\n")
+        return Raw(self._output.beside(f"{text}\n"))
 
     def end_line(self, note: Callable[[str], None]) -> None:
         """End the line in which the output stands."""
-        if self._is_within_line:
+        if self._output.leave():
             note("")
-        self._is_within_line = False
 
-    def piece(self, text: str | TranscriptEntry) -> Raw | Shown[LogPiece]:
+    def piece(self, piece: _Piece) -> Raw | Shown[LogPiece]:
         """Return a piece of the output, or what an agent has said or done."""
-        if not isinstance(text, str):
-            return drawn_transcript(text)
-        self._is_within_line = not text.endswith("\n") if text else self._is_within_line
-        data = text.encode("utf-8", "replace")
-        self._end, self._size = (self._end + data)[-LOOKED_AT:], self._size + len(data)
-        return Raw(text)
+        if isinstance(piece, str):
+            return Raw(piece)
+        if not isinstance(piece, _Bytes):
+            return drawn_transcript(piece)
+        if piece.stream != self._stream:
+            self._end, self._size, self._stream = b"", 0, piece.stream
+        self._end, self._size = (self._end + piece.data)[-LOOKED_AT:], self._size + len(piece.data)
+        return Raw(self._output.feed(piece.stream, piece.data))
+
+    def quiet(self) -> Raw:
+        """Return what is shown since it has not changed for a while."""
+        return Raw(self._output.quiet())
+
+    def end(self) -> Raw:
+        """Return what of the output is shown at its end."""
+        return Raw(self._output.end())
 
 
 class _OutputThread:
@@ -190,7 +227,7 @@ class _OutputThread:
         self._task, self._instance, self._is_seen = task, instance, is_seen
         self._error: BaseException | None = None
         #: Bounded: where nobody reads what is printed, no more of a long log is read.
-        self._pieces: queue.Queue[str | TranscriptEntry | None] = queue.Queue(_MOST_PIECES)
+        self._pieces: queue.Queue[_Piece | None] = queue.Queue(_MOST_PIECES)
         self._wake, self._is_over = WakePipe(), False
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -198,7 +235,7 @@ class _OutputThread:
         """Return what is readable once there is more, for a sleep; nothing if all was read."""
         return [] if self._is_over else [self._wake.fd]
 
-    def pieces(self) -> Iterator[str | TranscriptEntry]:
+    def pieces(self) -> Iterator[_Piece]:
         """Yield what has come.
 
         Raises:
@@ -208,12 +245,12 @@ class _OutputThread:
         while not self._is_over and not self._pieces.empty():
             yield from self._next()
 
-    def rest(self) -> Iterator[str | TranscriptEntry]:
+    def rest(self) -> Iterator[_Piece]:
         """Yield all that comes, until the thread has ended; raises as `pieces` does."""
         while not self._is_over:
             yield from self._next()
 
-    def _next(self) -> Iterator[str | TranscriptEntry]:
+    def _next(self) -> Iterator[_Piece]:
         piece = self._pieces.get()
         if piece is not None:
             yield piece
@@ -228,14 +265,13 @@ class _OutputThread:
                 for entry in follow_transcript(self._task, self._instance, follow=True, tail=None):
                     self._put(entry if self._is_seen else paragraph(entry))
             else:
-                chunks = follow_logs(self._task, self._instance, follow=True, tail=None)
-                for text in filter(None, drawn_output(chunks, follows=True, is_seen=self._is_seen)):
-                    self._put(text)
+                for stream, data in follow_logs(self._task, self._instance, follow=True, tail=None):
+                    self._put(_Bytes(stream, data))
         except BaseException as error:  # noqa: BLE001 - the main thread raises it
             self._error = error
         finally:
             self._put(None)
 
-    def _put(self, piece: str | TranscriptEntry | None) -> None:
+    def _put(self, piece: _Piece | None) -> None:
         self._pieces.put(piece)
         self._wake.wake()
