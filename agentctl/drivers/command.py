@@ -17,7 +17,7 @@ _KEPT = 256 * 1024
 class CommandDialogue(Complaining):
     """Passes the prompt to the program, and takes the program's output as the answer.
 
-    Its last line is no part of a message: it is read from its files, as that of a command.
+    No message has its last line: that is read from its files, as for a command.
     """
 
     def __init__(self, order: Order) -> None:

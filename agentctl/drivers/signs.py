@@ -60,10 +60,10 @@ def reason_in(text: str) -> Reason | None:
     return STATUS_REASONS.get(status) or reason_of_words(text) or Reason.MODEL_ERROR
 
 
-def refusal_in(text: str) -> Reason | None:
+def auth_in(text: str) -> Reason | None:
     """Return AUTH if a line says that a key or a login is missing or was refused: no other reason is known by stderr.
 
-    >>> refusal_in("Error: not logged in").value, refusal_in("rate limit reached")
+    >>> auth_in("Error: not logged in").value, auth_in("rate limit reached")
     ('auth', None)
     """
     return Reason.AUTH if reason_in(text) is Reason.AUTH else None

@@ -28,7 +28,7 @@ def test_a_failure_is_told_in_its_row_and_its_last_lines_stand_below_why_and_res
 ) -> None:
     spawn(FAILS, "--wait", name="licences", check=False)
     page = visiting(viewport=PHONE).open()
-    expect(row(page, "licences")).to_contain_text(f"failed (exit_code 1) {REASON}")
+    expect(row(page, "licences")).to_contain_text(f"{REASON} failed (exit_code 1)")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     page = visiting().open("/tasks/t1/workers/licences/why")

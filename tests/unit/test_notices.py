@@ -99,6 +99,13 @@ def test_a_completed_worker_is_told_of_to_who_wants_to_know() -> None:
     assert NoticeTarget("phone", "ntfy").events == ("blocked", "failed", "ended", "limit")
 
 
+def test_a_failure_says_why_by_its_last_line_or_by_what_its_driver_says() -> None:
+    said = "psycopg2.OperationalError: no route to host; the program ended before it began, with exit code 1"
+    end = {"reason": "not_started", "message": said}
+    assert texts([event(ev.FAILED, **end)])[0] == f"a failed (not_started): {said}"
+    assert texts([event(ev.FAILED, **end, lastLine="no space left")])[0] == "a failed (not_started): no space left"
+
+
 def test_many_completed_workers_push_out_no_failure() -> None:
     ends = [event(ev.FAILED), *(event(ev.COMPLETED, f"w{number}") for number in range(10_001))]
     assert told(ends).notices()[0].kind == "failed"

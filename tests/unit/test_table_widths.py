@@ -13,7 +13,7 @@ from rich.console import Console
 from agentctl.domain.states import Status
 from agentctl.domain.worker_row import BLANK
 from agentctl.interfaces.commands.model.command_model import Table
-from agentctl.interfaces.commands.parts.tables import LiveWorkers, layout_of, table_lines, workers
+from agentctl.interfaces.commands.parts.tables import LiveWorkers, layout_of, lines_of_table, workers
 from agentctl.interfaces.commands.start.tasks import _HEADS, _KEPT, _cells
 
 LONG = "a-name-that-is-far-longer-than-any-column"
@@ -23,7 +23,7 @@ def drawn(made: Table, width: int = 80) -> list[str]:
     """Return the lines of a table, each at most `width` cells long."""
     console = Console(width=width, highlight=False, color_system=None)
     with console.capture() as captured:
-        console.print(table_lines(made, width).drawn())
+        console.print(lines_of_table(made, width).drawn())
     lines = captured.get().splitlines()
     assert all(cell_len(line) <= width for line in lines)
     return lines
@@ -89,7 +89,7 @@ def test_the_chosen_task_its_state_and_its_failures_are_never_cut_at_80_columns(
     assert "100 failed" in line
     coloured = Console(width=80, highlight=False, force_terminal=True, color_system="standard")
     with coloured.capture() as captured:
-        coloured.print(table_lines(made, 80).drawn())
+        coloured.print(lines_of_table(made, 80).drawn())
     assert "\x1b[31m100 failed" in captured.get()
 
 

@@ -185,7 +185,8 @@ class TaskNotices:
             code = code if isinstance(code, int) else None
             signal = clean(signal, _LONGEST_WORD) or None
             said = clean(payload.get("lastLine"), _LONGEST_LINE) or None
-            text = f"{name} {end_in_words(status.value, reason, code, signal)}{f': {said}' if said else ''}"
+            why = said or clean(payload.get("message"), _LONGEST_LINE)  # Of an agent its driver has put it there.
+            text = f"{name} {end_in_words(status.value, reason, code, signal)}{f': {why}' if why else ''}"
             facts = {"status": status.value, "reason": reason, "exitCode": code, "signal": signal, "lastLine": said}
             self._note(seq, FAILED, event, text, **facts)
         elif status is Status.COMPLETED:

@@ -11,7 +11,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.complaints import Complaints
 from agentctl.drivers.dialogue import SILENT
 from agentctl.drivers.jsonrpc import RpcError
-from agentctl.drivers.signs import reason_in, refusal_in
+from agentctl.drivers.signs import auth_in, reason_in
 from agentctl.drivers.values import STATUS_REASONS, bounded_text, list_in, object_in, signal_in, text_in
 from agentctl.lean import NamedTuple
 
@@ -108,7 +108,7 @@ def ended_early(code: int, complaints: Complaints, *, has_begun: bool, doubt: st
     """
     if (number := signal_in(code)) is not None:
         return Reason.SIGNAL, complaints.explain(f"signal {number} ended the program")
-    if refused := complaints.known_by(refusal_in):
+    if refused := complaints.known_by(auth_in):
         return refused
     if has_begun:
         how = f"the program ended in the middle of its turn, with exit code {code}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentctl.domain.states import Reason
 from agentctl.drivers.complaints import Complaints
-from agentctl.drivers.signs import is_billing, reason_of_words, refusal_in, status_in
+from agentctl.drivers.signs import auth_in, is_billing, reason_of_words, status_in
 from agentctl.drivers.values import STATUS_REASONS, object_in, signal_in, text_in
 
 #: The oldest release whose sandbox keeps to the permission profiles that agents are given.
@@ -108,7 +108,7 @@ def early_end(
     if (number := signal_in(code)) is not None:
         how = f"signal {number} ended Codex"
         return Reason.SIGNAL, complaints.explain(how if has_begun else unopened(how))
-    if refused := complaints.known_by(refusal_in):
+    if refused := complaints.known_by(auth_in):
         return refused
     if not has_begun:
         is_older = code not in _NOT_FOUND

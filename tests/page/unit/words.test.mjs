@@ -71,6 +71,9 @@ test('what a row says: its question alone, or all that there is', () => {
   assert.deepEqual(said({ questions: [question, question], message: 'x' }), [['May I? (+1)', 'blocked']]);
   const agent = { agent: 'explore', driver: 'claude', lastWords: 'Look\x1b' };
   assert.deepEqual(said(agent), [['explore:claude', 'agent'], ['Look\\x1b', 'text']]);
+  const failed = { ...agent, status: 'failed', reason: 'exit_code', exitCode: 3, lastLine: 'no\nroute' };
+  const [why, , how] = said(failed);
+  assert.deepEqual([why, how], [['no route', 'text'], ['failed (exit_code 3)', 'failed']]);
   assert.deepEqual(words.saidOf(worker({ agent: 'command', command: 'make' })), [['make', 'dim']]);
   const foreign = { taskId: 't', state: 'x', status: 'x', own: false };
   assert.deepEqual(words.saidOf(worker(), foreign), [['foreign', 'blocked']]);

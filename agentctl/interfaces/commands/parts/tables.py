@@ -79,7 +79,7 @@ class Layout(NamedTuple):
     below: list[str]
 
 
-def table_lines(made: Table, width: int, most_below: int = _MOST_BELOW) -> Lines:
+def lines_of_table(made: Table, width: int, most_below: int = _MOST_BELOW) -> Lines:
     """Return the lines of a table of at most this width.
 
     Args:
@@ -204,7 +204,7 @@ def _below(said: str, width: int, most: int) -> list[Text]:
 def draw(made: Table) -> None:
     """Print a table on stdout."""
     console = Console(highlight=False)
-    console.print(table_lines(made, console.width).drawn())
+    console.print(lines_of_table(made, console.width).drawn())
 
 
 def workers(rows: Iterable[WorkerRow]) -> Table:
@@ -270,7 +270,7 @@ class LiveWorkers:
         if not self._live.is_started:
             self._live = self._new_live()  # A stopped one would draw over what was printed since.
             self._live.start()
-        made = table_lines(workers(rows), self._console.width, most_below=1)
+        made = lines_of_table(workers(rows), self._console.width, most_below=1)
         drawn = made._replace(rows=self._fitting(rows, made.rows))
         ended = sum(row["status"] in _ENDED for row in rows)
         failed = sum(row["status"] == "failed" for row in rows)

@@ -258,9 +258,7 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         more = f" (+{len(worker.questions) - 1})" if len(worker.questions) > 1 else ""
         return [(in_one_line(first).text + more, "blocked" if first.is_permission else "text")]
     task = glance.tasks.get(worker.task.id)
-    agent = ("" if task is None or task.is_own else "foreign ") + (
-        "" if row["agent"] == "command" else f"{shortened_inside(agent_words(row), _LONGEST_AGENT)} "
-    )
+    agent = "" if row["agent"] == "command" else f"{shortened_inside(agent_words(row), _LONGEST_AGENT)} "
     ended = row["status"] in TERMINAL
     unusual = "" if row["reason"] else full_standing(row) or ""
     if worker.idle is not None:
@@ -273,7 +271,8 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         state = (f"{plain(unusual)}  " if unusual else "", "blocked")
     changed = _counted(worker.changed_files, str(worker.changed_files), "changed file")
     return [
-        (f"{said}  " if (said := _said_at_end(row)) else "", "text"),  # Why it failed, before anything else.
+        ("" if task is None or task.is_own else "foreign ", "agent"),
+        (f"{said}  " if (said := _said_at_end(row)) else "", "text"),  # Why it failed, before how it stands.
         (plain(agent), "agent"),
         state,
         (f"{changed}  " if changed else "", "review"),

@@ -216,6 +216,7 @@ export function saidOf(worker, task) {
     return found;
   }
   if (task && task.own === false) found.push(['foreign', 'blocked']);
+  found.push([oneLine(saidAtEnd(worker).join('; ')), 'text']); // Why it failed, before how it stands.
   if (agentWords(worker)) found.push([agentWords(worker), 'agent']);
   const isEnded = TERMINAL.has(worker.status);
   if (worker.idle) found.push(['waits for a message', 'idle']);
@@ -223,7 +224,6 @@ export function saidOf(worker, task) {
   else if (standing(worker)) found.push([standing(worker), 'blocked']);
   if (worker.changedFiles) found.push([counted(worker.changedFiles, 'changed file'), 'review']);
   if (!isEnded && worker.progress) found.push([progressWords(worker.progress), 'text']);
-  found.push([oneLine(saidAtEnd(worker).join('; ')), 'text']);
   if (worker.lastWords && worker.driver) found.push([oneLine(worker.lastWords), isEnded ? 'dim' : 'text']);
   else if (worker.command) found.push([oneLine(worker.command), 'dim']);
   return found.filter(([text]) => text);
