@@ -56,7 +56,7 @@ def test_agents_and_commands_wait_for_each_other_in_one_batch(task: Task, tmp_pa
     assert ends("b")["status"] == "completed"
     assert read(task.agent("a") / "result.json")["finalMessage"] == "mauve"
     assert "mauve" not in (task.agent("a") / "spec.json").read_text(encoding="utf-8")
-    again = run("spawn", "--agent", "general", "--key", "k", "--json", "say b").json
+    again = run("spawn", "--agent", "general", "--key", "k", "--after", "a", "--json", "say b").json
     assert (again["agentInstance"], again["reused"]) == ("b", True)
 
 
