@@ -59,6 +59,14 @@ def test_thoughts_and_answers_of_sub_agents_are_markdown_and_questions_are_spell
     ]
 
 
+def test_the_end_of_a_permission_says_whether_it_was_given() -> None:
+    assert drawn(RowType.QUESTION, name="Bash", status="answered") == ["? Bash -> allowed"]
+    assert drawn(RowType.QUESTION, name="Bash", status="denied", text="no: not today") == [
+        "? Bash: no: not today -> denied"
+    ]
+    assert drawn(RowType.QUESTION, status="answered", text="blue") == ["? blue -> answered"]
+
+
 def called(tool: str, **arguments: Any) -> list[str]:
     return drawn(RowType.TOOL, begins=True, ends=False, name=tool, detail=arguments)
 

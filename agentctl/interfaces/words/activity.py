@@ -240,7 +240,8 @@ def _paragraph_lines(entry: TranscriptEntry) -> Iterator[str]:
 def _speech_lines(entry: TranscriptEntry, mark: str) -> Iterator[str]:
     """Yield what was said or asked, in full."""
     name, text = string(entry.fields.get("name")), string(entry.fields.get("text")) or ""
-    line = f"{mark}{f'{short_line(name)}: ' if name else ''}{text} {_status(entry)}"
+    said = ": ".join(filter(None, (name and short_line(name), text)))
+    line = f"{mark}{said} {_status(entry)}"
     yield from plain(line.rstrip(), keep="\n\t").split("\n")
 
 
@@ -335,7 +336,10 @@ def _status(entry: TranscriptEntry) -> str:
     """Return the outcome of an end, after an arrow."""
     if not entry.ends or entry.kind not in (RowType.TOOL, RowType.AGENT, RowType.QUESTION):
         return ""
-    return f"-> {short_line(entry.fields.get('status') or 'completed')}"
+    status = entry.fields.get("status") or "completed"
+    if status == "answered" and entry.fields.get("name") and not entry.fields.get("text"):
+        status = "allowed"  # A permission that was not denied; with words it would have a text.
+    return f"-> {short_line(status)}"
 
 
 def _cut(text: str) -> Iterator[str]:
