@@ -226,7 +226,7 @@ def test_of_a_line_that_grows_only_what_is_new_is_printed_however_wide_it_is() -
 
 def test_a_row_that_is_wrapped_is_printed_over_whole() -> None:
     assert printed("中" * 10, "\r\x1b[K2") == ["中" * 10, "\r\x1b[K2"]
-    assert printed("中" * 11, "\r\x1b[K2") == ["中" * 11, "\r\x1b[1A\x1b[J2"]
+    assert printed("中" * 11, "\r\x1b[K2") == ["中" * 11, "\r\x1b[1A\x1b[K\x1b[B\x1b[J\x1b[A2"]
 
 
 @given(

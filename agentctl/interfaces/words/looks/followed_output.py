@@ -18,7 +18,7 @@ from agentctl.interfaces.words.looks.span_tables import cells_wide
 
 #: A row that has not changed for so long is printed where nothing can be taken back.
 QUIET_S = 0.5
-_ERASE_ROW, _ERASE_BELOW = "\x1b[K", "\x1b[J"
+_ERASE_ROW, _ERASE_BELOW, _UP, _DOWN = "\x1b[K", "\x1b[J", "\x1b[A", "\x1b[B"
 
 Size = Callable[[], os.terminal_size]
 
@@ -177,12 +177,18 @@ class FollowedRows:
     def _away(self, number: int) -> str:
         """Return what takes the printed rows from one on away, for something else to be printed there."""
         if number < len(self._printed):
-            return f"{self._up_to(number)}{_ERASE_BELOW}"
+            # Its first row by itself, and then what is below: tmux keeps a screen in its history that is erased as a
+            # whole.
+            below = f"{_DOWN}{_ERASE_BELOW}{_UP}" if self._lines_from(number) > 1 else ""
+            return f"{self._up_to(number)}{_ERASE_ROW}{below}"
         return "\n" if self._is_within else ""
 
     def _up_to(self, number: int) -> str:
-        steps = sum(map(self._height, self._printed[number:])) - self._is_within
+        steps = self._lines_from(number) - self._is_within
         return f"\r\x1b[{steps}A" if steps else "\r"
+
+    def _lines_from(self, number: int) -> int:
+        return sum(map(self._height, self._printed[number:]))
 
     def _first_in_reach(self, rows: Sequence[TerminalRow]) -> int:
         """Return from which row on all are on the screen, if they are printed and the cursor stands below them."""
