@@ -161,10 +161,10 @@ def test_a_configuration_in_another_home_of_a_worker_runs_nothing(root: Path, ho
 
 
 @pytest.mark.slow
-def test_nothing_of_its_output_environment_or_work_is_sent(root: Path, home: Path, listener: Listener) -> None:
+def test_of_its_output_environment_and_work_the_line_that_says_why_it_failed_is_sent_alone(root: Path, home: Path, listener: Listener) -> None:
     configure(home, {"mine": {"type": "webhook", "url": listener.url()}})
     task = new_task()
-    code = "import os, sys; print('hush-output'); sys.stderr.write('hush-error'); sys.exit(3)"
+    code = "import sys; print('hush-output'); sys.stderr.write('hush-error\\n3 failed, key ghp_0123456789abcdefABCD\\n'); sys.exit(3)"
     run("spawn", "--name", "b", "--env", "X=hush-env", "--", sys.executable, "-c", code, "hush-argument")
     spawn([*ASK, "Push with ghp_0123456789abcdefABCD now?\nhush-second-line"], name="a")
     posts = listener.told(2)
@@ -175,6 +175,7 @@ def test_nothing_of_its_output_environment_or_work_is_sent(root: Path, home: Pat
     assert "hush" not in sent
     assert "ghp_" not in sent
     assert "Push with [left out] now?" in sent
+    assert "b failed (exit_code 3): 3 failed, key [left out]" in sent
     no_sender(task)
 
 
