@@ -1,9 +1,9 @@
-"""What a program writes to standard error: its last line, which may explain an end that nothing else explains."""
+"""What a program writes beside its protocol: its last line, which may explain an end that nothing else explains."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 from agentctl.domain.states import Reason
@@ -14,7 +14,8 @@ _MOST_KEPT, _EXPLAINING = 100, 10
 
 
 class Complaints:
-    """The last lines of a program's standard error. A driver gets of them what explains an end, as a terminal shows it.
+    """The last lines of a program's standard error; of one that wrote nothing there, those of its stdout that are no
+    messages of its protocol. A driver gets of them what explains an end, as a terminal shows it.
 
     Args:
         is_telling: Whether a line may explain an end.
@@ -23,11 +24,17 @@ class Complaints:
     def __init__(self, is_telling: Callable[[str], bool] = bool) -> None:
         self._is_telling = is_telling
         self._kept: deque[bytes] = deque(maxlen=_MOST_KEPT)
+        self._strays: deque[bytes] = deque(maxlen=_EXPLAINING)
 
     def keep(self, line: bytes) -> None:
         """Keep a line, unless it says nothing."""
         if line.strip():
             self._kept.append(line[:LOOKED_AT])
+
+    def stray(self, line: bytes) -> None:
+        """Keep a line of its stdout that is no message: some say there why they do not begin."""
+        if line.strip():
+            self._strays.append(line[:LOOKED_AT])
 
     def explain(self, how: str) -> str:
         r"""Return how a program ended, behind the line that it wrote last: why it did is what one looks for.
@@ -49,14 +56,16 @@ class Complaints:
 
     def has_any(self, signs: Iterable[str]) -> bool:
         """Return whether one of these texts is in a line that is kept, however many came behind it."""
-        return any(sign in line for sign in signs for line in self._lines(_MOST_KEPT))
+        return any(sign in line for sign in signs for line in _lines(self._kept))
 
     def _telling(self) -> Sequence[str]:
-        return [line for line in self._lines(_MOST_KEPT) if self._is_telling(line)][-_EXPLAINING:]
+        said = [line for line in _lines(self._kept) if self._is_telling(line)][-_EXPLAINING:]
+        return said or _lines(self._strays)
 
-    def _lines(self, most: int) -> Iterator[str]:
-        data = b"\n".join(self._kept)
-        yield from lines_at_end(data, len(data), most)
+
+def _lines(kept: Iterable[bytes]) -> Sequence[str]:
+    data = b"\n".join(kept)
+    return lines_at_end(data, len(data), _MOST_KEPT)
 
 
 class Complaining:

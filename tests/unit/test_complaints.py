@@ -41,3 +41,18 @@ def test_a_refused_login_is_told_by_the_line_that_says_it(name: str) -> None:
         dialogue.complained(line)
     outcome = dialogue.ended(1)
     assert (outcome.reason, outcome.message) == (Reason.AUTH, "Error: not logged in")
+
+
+@pytest.mark.parametrize("name", [name for name in DRIVERS if name != PLAIN])
+def test_one_that_wrote_nothing_to_stderr_is_told_by_what_it_said_beside_its_protocol(name: str) -> None:
+    def said(*stderr: bytes) -> str:
+        dialogue = load(name).dialogue(Order(driver=name, program=name, agent="general", prompt="do it"))
+        dialogue.begin()
+        for line in (b"usage: it has no such argument\n", b"\x1b[31mno such argument: --acp\x1b[m\n"):
+            dialogue.received(line)
+        for line in stderr:
+            dialogue.complained(line)
+        return str(dialogue.ended(2).message)
+
+    assert said().startswith("no such argument: --acp; ")
+    assert said(b"out of luck").startswith("out of luck; ")

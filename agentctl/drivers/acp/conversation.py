@@ -331,6 +331,7 @@ class AcpDialogue(Complaining):
         message = parse_line(line)
         if message is None:
             if line.strip():
+                self.complaints.stray(line)
                 self.transcript.note_unknown("line that is not a JSON object")
             return []
         method = message.get("method")

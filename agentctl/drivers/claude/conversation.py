@@ -174,6 +174,7 @@ class ClaudeDialogue(Complaining):
             return ()
         value = parse_line(line)
         if value is None:
+            self.complaints.stray(line)
             self.transcript.unknown["line that is not a JSON object"] += 1
             return ()
         kind = text_in(value.get("type"))

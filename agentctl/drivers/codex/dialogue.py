@@ -102,6 +102,7 @@ class CodexDialogue(Complaining):
         """Handle a line of the program's output."""
         message = parse_line(line)
         if message is None:
+            self.complaints.stray(line)
             self.unknown["line that is not a JSON object"] += 1
             return []
         return self._handle(message)

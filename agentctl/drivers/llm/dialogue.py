@@ -135,6 +135,8 @@ class LlmDialogue(Complaining):
         if not line.strip():
             return ()
         value = parse_line(line)
+        if value is None:
+            self.complaints.stray(line)
         handler = self._handlers.get(text_in(value.get("type"))) if value is not None else None
         if value is None or handler is None:
             return [self._noted(f"an unknown line: {line[:200].decode('utf-8', 'replace')}")]

@@ -92,7 +92,7 @@ def _meaning(facts: WorkerFacts) -> str:
     """Return what the reason of a failure means; a newer version may have written one that is not known here."""
     view = facts.view
     if view.reason is not None and view.reason in _MEANS:
-        return _MEANS[view.reason].format(exit_code=view.exit_code, signal=view.signal)
+        return _MEANS[view.reason].format(exit_code=view.exit_code, signal=view.signal or "a signal")
     return reason_in_words(view.reason, view.exit_code, view.signal) or "why is unknown"
 
 
