@@ -67,6 +67,33 @@ def test_the_end_of_a_permission_says_whether_it_was_given() -> None:
     assert drawn(RowType.QUESTION, status="answered", text="blue") == ["? blue -> answered"]
 
 
+def test_of_a_long_edit_the_changes_are_shown_and_what_stays_is_counted() -> None:
+    before, behind = "".join(f"b{n}\n" for n in range(50)), "".join(f"e{n}\n" for n in range(50))
+    edit = {"file_path": "z", "old_string": f"{before}old\n{behind}", "new_string": f"{before}new\n{behind}"}
+    assert called("Edit", **edit) == [
+        "Edit z", "… 47 lines that stay", "  b47", "  b48", "  b49", "- old", "+ new", "  e0", "  e1", "  e2",
+        "… 48 lines that stay",
+    ]  # fmt: skip
+
+
+def test_reads_that_end_behind_one_that_failed_are_no_further_read() -> None:
+    def read(number: int, status: str = "completed", *, begins: bool) -> TranscriptEntry:
+        fields = {
+            "name": "Read",
+            "detail": {"file_path": f"f{number}"} if begins else None,
+            "text": "x",
+            "status": status,
+        }
+        return TranscriptEntry("2026-01-01T10:00:00.000Z", 0, None, RowType.TOOL, begins, not begins, fields)
+
+    entries = [
+        *(read(number, "running", begins=True) for number in range(3)),
+        read(1, "failed", begins=False), read(0, begins=False), read(2, begins=False),
+    ]  # fmt: skip
+    drawn_lines = [line.text[10:] for lines in paragraphs(entries, 80) for line in lines]
+    assert drawn_lines == ["Read 3 files: f0, f1, f2", "Read -> failed", "  x", "Read -> completed"]
+
+
 def called(tool: str, **arguments: Any) -> list[str]:
     return drawn(RowType.TOOL, begins=True, ends=False, name=tool, detail=arguments)
 

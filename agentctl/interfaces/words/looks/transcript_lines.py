@@ -10,6 +10,7 @@ from itertools import chain, groupby
 
 from agentctl.domain.activity.row import PROMPT, RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
+from agentctl.domain.text.words_diff import KEPT
 from agentctl.interfaces.words.activity import (
     RETURNED_CHARACTERS,
     RETURNED_LINES,
@@ -34,6 +35,8 @@ BAD_ENDS = ("failed", "denied", "cancelled")
 _WRITTEN: Mapping[str, str] = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) "}
 #: More lines of one call are counted; a command is longer than these only where it writes a file.
 _MOST_LINES = 30
+#: Of longer ones: so many that stay are shown beside a change.
+_BESIDE = 3
 #: How far what was returned stands behind its call.
 _STEP = "  "
 #: More of what was returned is not looked at: a progress bar is long, and one line in the end.
@@ -83,6 +86,8 @@ def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
     more = [f"{number - _MOST_FILES} more"] if len(files) > _MOST_FILES else []
     what = "" if number == 1 else f"{number:,} files"
     words = ": ".join(filter(None, (what, ", ".join(named + more)))) or "a file"
+    if not begun and not files:
+        words = "-> completed"  # What has ended was called before others that ended otherwise.
     return [SpanLine(joined_spans((TextSpan(before), safe_span(f"{said_by(entries[0])}Read {words}"))), len(before))]
 
 
@@ -163,10 +168,24 @@ def _call_lines(name: str, detail: object) -> Iterator[SpanLine]:
         is_command = lines[:1] and lines[0].sign == "$"
         if not is_command:
             yield SpanLine((safe_span(short_line(f"{verb} {subject}"), TextLook.HEADING),))
-        yield from _some(list(map(_line, lines)))
+        yield from _some([*_beside_changes(lines)] if len(lines) > _MOST_LINES else [*map(_line, lines)])
     yield from _below(SpanLine((safe_span(line, TextLook.QUIET),)) for line in argument_lines(look.rest))
     if look.said:
         yield SpanLine((safe_span(f"# {short_line(look.said)}", TextLook.QUIET),))
+
+
+def _beside_changes(lines: Sequence[CallLine]) -> Iterator[SpanLine]:
+    """Yield lines; of those that stay only the ones beside a change, and how many others there are."""
+    runs = [(is_kept, [*run]) for is_kept, run in groupby(lines, lambda line: line.sign == KEPT)]
+    for place, (is_kept, run) in enumerate(runs):
+        before, behind = _BESIDE * (place > 0), _BESIDE * (place < len(runs) - 1)
+        hidden = len(run) - before - behind
+        if not is_kept or hidden < 2:
+            yield from map(_line, run)
+            continue
+        yield from map(_line, run[:before])
+        yield SpanLine((TextSpan(f"… {hidden:,} lines that stay", TextLook.QUIET),))
+        yield from map(_line, run[len(run) - behind :])
 
 
 def _some(lines: list[SpanLine]) -> Iterator[SpanLine]:
