@@ -153,6 +153,16 @@ def test_what_fits_stands_in_its_column() -> None:
     ]
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_number_is_whole_or_not_there(width: int) -> None:
+    heads = ("name", "uncommitted", "files", "path")
+    gives_way = ("path", "files", "uncommitted")
+    made = Table(heads, [(NAME, "1234567", "7654321", "/a/b" * 20)], "path", (), gives_way, right=heads[1:3])
+    numbers = {word for word in drawn(made, width)[2].split() if word.isdigit()}
+    assert numbers <= {"1234567", "7654321"}
+    assert len(numbers) == (2 if width >= 60 else 0)
+
+
 def test_a_long_message_has_three_lines_and_says_that_it_is_cut() -> None:
     failed = row(status=Status.FAILED, reason="lost", message="word " * 300)
     *below, last = drawn(workers([failed]), 60)[3:]

@@ -148,8 +148,8 @@ def _least(head: str, cells: Sequence[str | LedCell], made: Table) -> int:
     """Return how narrow a column may become while others can still be cut, or give way."""
     if head in made.kept:
         return _LEAST_KEPT
-    if head in made.below:
-        return _most(head, cells)  # What can stand below its row is not cut.
+    if head in made.below or head in made.right:
+        return _most(head, cells)  # What can stand below its row is not cut, and no number is.
     least = _LEAST_OF.get(head, _LEAST_NAME if head in _NAMES else _LEAST)
     led = max((len(cell.lead) for cell in cells if isinstance(cell, LedCell)), default=0)
     return max(least, min(led + 1, _MOST_LED) if led else 0)
