@@ -76,6 +76,13 @@ def test_of_a_long_edit_the_changes_are_shown_and_what_stays_is_counted() -> Non
     ]  # fmt: skip
 
 
+def test_a_change_of_blanks_alone_spells_its_tabs() -> None:
+    assert called("Edit", file_path="Makefile", old_string="\tx", new_string="    x") == [
+        "Edit Makefile", "- \\tx", "+     x",
+    ]  # fmt: skip
+    assert called("Edit", file_path="a", old_string="\tx", new_string="\ty")[1:] == ["-     x", "+     y"]
+
+
 def test_reads_that_end_behind_one_that_failed_are_no_further_read() -> None:
     def read(number: int, status: str = "completed", *, begins: bool) -> TranscriptEntry:
         fields = {

@@ -29,6 +29,7 @@ from agentctl.interfaces.words.looks.call_look import READ_PATHS, CallLine, call
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 from agentctl.interfaces.words.looks.printed_rows import printed_lines
+from agentctl.interfaces.words.question_pieces import is_of_tabs
 
 BAD_ENDS = ("failed", "denied", "cancelled")
 #: What agents write, and what stands before it. What they ask is spelled out.
@@ -168,10 +169,21 @@ def _call_lines(name: str, detail: object) -> Iterator[SpanLine]:
         is_command = lines[:1] and lines[0].sign == "$"
         if not is_command:
             yield SpanLine((safe_span(short_line(f"{verb} {subject}"), TextLook.HEADING),))
-        yield from _some([*_beside_changes(lines)] if len(lines) > _MOST_LINES else [*map(_line, lines)])
+        shown = [*map(_with_its_tabs, lines)] if is_of_tabs(lines) else lines
+        yield from _some([*_beside_changes(shown)] if len(shown) > _MOST_LINES else [*map(_line, shown)])
     yield from _below(SpanLine((safe_span(line, TextLook.QUIET),)) for line in argument_lines(look.rest))
     if look.said:
         yield SpanLine((safe_span(f"# {short_line(look.said)}", TextLook.QUIET),))
+
+
+def _with_its_tabs(line: CallLine) -> CallLine:
+    """Return a line with its tabs spelled out."""
+
+    def place_of(at: int) -> int:
+        return at + line.text.count("\t", 0, at)
+
+    words = tuple((place_of(begin), place_of(end)) for begin, end in line.words)
+    return line._replace(text=line.text.replace("\t", "\\t"), words=words)
 
 
 def _beside_changes(lines: Sequence[CallLine]) -> Iterator[SpanLine]:
