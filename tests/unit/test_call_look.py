@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.question import Question, safe
+from agentctl.domain.question import Question, in_one_line, safe, wording
+from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.words.looks.call_kinds import tool_kind
 from agentctl.interfaces.words.looks.call_look import CallLook, call_look, todo_look
 from agentctl.interfaces.words.question_pieces import call_pieces
@@ -159,6 +161,17 @@ def test_a_call_as_what_it_would_do(tool: str, arguments: Any, lines: Any, rest:
     assert look is not None
     assert lines_of(look) == lines
     assert look.rest == rest
+
+
+@pytest.mark.parametrize(("words", "line"), TABLE["commands"], ids=str)
+def test_a_command_of_words_is_quoted_as_a_shell_needs_it(words: list[str], line: str) -> None:
+    look = call_look("shell", {"command": words})
+    assert look is not None
+    assert "\n".join(one.text for one in look.parts[0].lines) == line
+    assert shlex.split(line) == words
+    assert wording("shell", {"command": words}) == f"Allow shell: {plain(line)}?"
+    asked = Question("q1", "select", "?", tool="shell", arguments={"command": words})
+    assert in_one_line(asked)[0] == f"Allow shell: {safe(asked, line)}?"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
+from agentctl.domain.text.shelltext import shell_line
 from agentctl.drivers.codex.items import PATCH, SHELL, is_told_whole, mcp_name, patch_arguments
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import request_key
@@ -108,7 +109,7 @@ def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Ma
         return _permission(
             request_id, thread, PATCH, "", patch_arguments(item), decisions, is_cut=not is_told_whole(item)
         )
-    line = " ".join(map(str, list_in(params.get("command"))))
+    line = shell_line([*map(str, list_in(params.get("command")))])
     arguments = {"command": line, "cwd": params.get("cwd")}
     return _permission(request_id, thread, SHELL, "", arguments, decisions)
 
@@ -138,7 +139,7 @@ def _offered_decisions(available: Any) -> dict[str, tuple[str, Any]]:
 
 def _offer_label(name: str, value: Mapping[str, Any]) -> str:
     if name == "acceptWithExecpolicyAmendment":
-        prefix = " ".join(map(str, list_in(value.get("execpolicy_amendment"))))
+        prefix = shell_line([*map(str, list_in(value.get("execpolicy_amendment")))])
         return f"yes, and never ask again for commands that begin with `{prefix}` ({_HELD})"
     if name == "applyNetworkPolicyAmendment":
         rule = object_in(value.get("network_policy_amendment"))

@@ -23,6 +23,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.adapters.trust import is_trusted, read_trusted, trust_file
 from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain.names import check_name, is_name
+from agentctl.domain.text.shelltext import shell_line
 from agentctl.errors import AgentctlError, AtTerminal, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.personal_config import personal_file
@@ -149,7 +150,7 @@ def _work_of(worker: dict[str, Any]) -> str:
     if "shell" in worker:
         return f"/bin/sh -c {worker['shell']}"
     argv = worker.get("argv")
-    return " ".join(map(str, argv)) if isinstance(argv, list) else f"the agent {worker.get('agent', 'general')}"
+    return shell_line([*map(str, argv)]) if isinstance(argv, list) else f"the agent {worker.get('agent', 'general')}"
 
 
 def folder_digest(folder: str | os.PathLike[str]) -> str:

@@ -5,6 +5,7 @@ import { ITEM_SIGNS, itemLabel, telling } from '../../../agentctl/interfaces/web
 test('what tells most of the arguments of a call', () => {
   assert.equal(telling({ timeout: 3, command: 'ls' }), 'ls');
   assert.equal(telling({ command: ['ls', '-l'] }), 'ls -l');
+  assert.equal(telling({ command: ['rm', 'a b'] }), "rm 'a b'");
   assert.equal(telling({ command: '', path: 'x' }), 'x');
   assert.equal(telling({ other: 1 }), '{"other":1}');
   for (const nothing of [null, undefined, {}, 'text', 7]) assert.equal(telling(nothing), '');

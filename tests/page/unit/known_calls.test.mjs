@@ -83,7 +83,28 @@ test('what the programs call their tools, and their arguments', () => {
           { path: 'b', oldText: 'x', newText: 'y' },
         ],
       },
-      ['change', 'Write', 'a, b', ''],
+      ['change', 'Change', 'a, b', ''],
+    ],
+    [
+      'apply_patch',
+      {
+        changes: [
+          { path: 'a', kind: 'delete' },
+          { path: 'b', kind: 'add' },
+        ],
+        'diff of b': 'x',
+      },
+      ['change', 'Change', 'a, b', ''],
+    ],
+    [
+      'apply_patch',
+      {
+        changes: [
+          { path: 'a', kind: 'delete' },
+          { path: 'b', kind: 'delete' },
+        ],
+      },
+      ['change', 'Delete', 'a, b', ''],
     ],
     [
       'apply_patch',
@@ -198,6 +219,32 @@ test('what came of it, where that is known', () => {
   assert.equal(came('Glob', { pattern: 'x' }, 'a\nb'), '2 lines');
   assert.equal(came('Grep', { pattern: 'x' }, undefined, 'running'), '');
   assert.equal(came('Read', { file_path: 'x' }, 'a'), '');
+});
+
+test('of what was found only a part is told as such, wherever it was cut', () => {
+  const came = (text, isCut = false) => outcomeOf(lookOf('Grep', { pattern: 'x' }), text, 'completed', isCut);
+  const found = Array.from({ length: 500 }, (_, at) => `src/auth/session-${at}.ts:31: createSession()`).join('\n');
+  const mixed = `${found}\n--\nno line of a file`;
+  assert.equal(came(found), '500 matches');
+  assert.equal(came(mixed), '500 matches');
+  for (let at = 60; at < 140; at += 1) {
+    const most = found.slice(0, at).split('\n').filter((line) => /:31:/.test(line)).length;
+    for (const mark of [` [cut: ${found.length} characters]`, `\n[cut: ${found.length} characters]`, '']) {
+      const wanted = `${most}+ match${most === 1 ? '' : 'es'}`;
+      assert.equal(came(`${found.slice(0, at)}${mark}`, !mark), wanted, `${at} ${mark}`);
+    }
+  }
+  assert.equal(came('Found 7 files\na\nb', true), '7 files');
+  assert.equal(came('Found 250 files limit: 250\na\nb'), '250+ files');
+  assert.equal(came('a\nb\n(Results are truncated. Consider using a more specific path or pattern.)'), '2+ lines');
+  assert.equal(came('a:1:x\nb:2:y\n\n[Showing results with pagination = limit: 2]'), '2+ matches');
+  assert.equal(came(' [cut: 5 characters]'), '');
+  assert.equal(came('a line of which the end is not there', true), '');
+  assert.equal(came('', true), '');
+});
+
+test('a command of words is quoted as a shell needs it', () => {
+  for (const [words, line] of TABLE.commands) assert.equal(lookOf('shell', { command: words }).command, line);
 });
 
 test('calls that only read are one, until something else comes', () => {

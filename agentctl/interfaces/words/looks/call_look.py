@@ -6,12 +6,12 @@ look would be wrong has none. Its texts are as the agent wrote them, and not yet
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from agentctl.domain.agent.telling_argument import DESCRIPTION
+from agentctl.domain.text.shelltext import shell_line
 from agentctl.domain.text.words_diff import ADDED, KEPT, REMOVED, DiffLine, Range, changed_lines, lines_diff
 from agentctl.interfaces.words.looks.call_kinds import CHANGES, PLANS, RUNS, tool_kind
 from agentctl.interfaces.words.looks.look import TextLook
@@ -153,7 +153,7 @@ class _Given:
 def _run(tool: str, given: _Given) -> Iterator[CallPart]:
     command = given.get(_COMMANDS)
     if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-        command = shlex.join(command)
+        command = shell_line(command)
     if isinstance(command, str) and command:
         given.take(_COMMANDS)
         yield CallPart(tool, "", (*_command_lines(command),))

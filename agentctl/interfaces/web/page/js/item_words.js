@@ -1,5 +1,6 @@
 // What an item of an activity is, in one line.
 import { oneLine } from './safe_text.js';
+import { shellLine } from './text/shell_line.js';
 import { table } from './words.js';
 
 /** The sign of an item's status: [glyph, role]. */
@@ -16,7 +17,7 @@ export function telling(detail) {
   for (const key of TELLING) {
     const value = /** @type {Record<string, unknown>} */ (detail)[key];
     if (typeof value === 'string' && value) return value;
-    if (Array.isArray(value) && value.length && value.every((one) => typeof one === 'string')) return value.join(' ');
+    if (Array.isArray(value) && value.length && value.every((one) => typeof one === 'string')) return shellLine(value);
   }
   return Object.keys(detail).length ? JSON.stringify(detail) : '';
 }

@@ -2,6 +2,8 @@
 // call, at any depth, is named in its `rest`, and a call of which a look would be wrong has none: it is shown as it is.
 // Pure. `tests/unit/call_looks.json` has the cases of it, and of the same for a terminal.
 
+import { shellLine } from './shell_line.js';
+
 /**
  * What becomes of a file: an old text and a new one, a new file, or a patch.
  * @typedef {{ path: string, verb: string, old?: string, now?: string, patch?: string }} FileChange
@@ -112,8 +114,6 @@ const CONTENTS = ['content', 'file_text', 'contents'];
 const COMMANDS = ['command', 'cmd'];
 /** With one of these a text is not what a file, or a part of it, is to be afterwards: added to it, say, or removed. */
 const OTHERWISE = ['append', 'edit_mode', 'insert_line', 'mode'];
-/** What a shell takes as it is. */
-const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
 
 /**
  * @param {Taking} given
@@ -185,11 +185,9 @@ function toldFile(path, file, given) {
  */
 const changed = (changes) => {
   const paths = [...new Set(changes.map(({ path }) => path))];
-  return { kind: 'change', verb: changes[0].verb, subject: paths.join(', '), changes };
+  const verbs = new Set(changes.map(({ verb }) => verb));
+  return { kind: 'change', verb: verbs.size === 1 ? changes[0].verb : 'Change', subject: paths.join(', '), changes };
 };
-
-/** @param {string} word */
-const quoted = (word) => (PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
 
 /**
  * @param {Taking} given
@@ -199,7 +197,7 @@ function run(given) {
   const value = given.any(...COMMANDS);
   const isList = Array.isArray(value) && value.length && value.every((one) => typeof one === 'string');
   if (!value || (typeof value !== 'string' && !isList)) throw new Unexpected();
-  const command = typeof value === 'string' ? value : value.map(quoted).join(' ');
+  const command = typeof value === 'string' ? value : shellLine(value);
   return { kind: 'command', verb: '$', subject: command, command, title: given.textIfAny('description') };
 }
 
@@ -302,32 +300,50 @@ const linesOf = ({ changes = [] }) => changes.reduce(
   (sum, { old = '', now = '', patch = '' }) => sum + `${old}\n${now}\n${patch}`.split('\n').length, 0,
 );
 
+/** What stands behind a part of what was found: of a driver, of a tool of ours, of a program that has searched. */
+const NOT_ALL = /\s*(?:\[cut: \d+ characters\]|\(Results are truncated[^\n]*\)|\[Showing results with pagination[^\n]*\])\s*$/;
+/** A line that was found, with its number. */
+const MATCH = /^.+?:\d+:/;
+
 /**
  * What came of a call, in a few words; nothing where that cannot be known.
  * @param {Look} look
  * @param {string | undefined} text what it has returned
  * @param {string | undefined} status
+ * @param {boolean} [isCut] there is more of the text
  */
-export function outcomeOf(look, text, status) {
+export function outcomeOf(look, text, status, isCut = false) {
   if (look.kind === 'command') {
     const told = look.rest.find(([name]) => name === 'exitCode')?.[1] ?? /^Exit code (\d+)\b/.exec(text ?? '')?.[1];
     return told != null && Number(told) !== 0 ? `exit ${Number(told)}` : '';
   }
   if (look.kind !== 'search' || status !== 'completed' || text == null) return '';
-  const found = /^Found (\d+) (file|match|line)/.exec(text);
-  if (found) return counted(Number(found[1]), found[2]);
-  if (/^No (files|matches)\b/.test(text) || !text.trim()) return 'no matches';
+  const found = /^Found (\d+) (file|match|line)(?:e?s)?( limit: \d)?/.exec(text);
+  if (found) return counted(Number(found[1]), found[2], found[3] !== undefined);
+  return foundIn(text.replace(NOT_ALL, ''), /^No (files|matches)\b/.test(text), isCut || NOT_ALL.test(text));
+}
+
+/**
+ * What was found, counted. The first line says whether it is matches: the last one need not be whole.
+ * @param {string} text
+ * @param {boolean} isNothing
+ * @param {boolean} isPart
+ */
+function foundIn(text, isNothing, isPart) {
   const lines = text.split('\n').filter((line) => line.trim());
-  return counted(lines.length, lines.every((line) => /^[^\n]+?[:-]\d+[:-]/.test(line)) ? 'match' : 'line');
+  if (isNothing || !lines.length) return isPart && !isNothing ? '' : 'no matches';
+  if (MATCH.test(lines[0])) return counted(lines.filter((line) => MATCH.test(line)).length, 'match', isPart);
+  return isPart && lines.length === 1 ? '' : counted(lines.length, 'line', isPart);
 }
 
 /**
  * @param {number} number
  * @param {string} what
+ * @param {boolean} isPart there are more
  */
-function counted(number, what) {
+function counted(number, what, isPart) {
   const ending = number === 1 ? '' : what === 'match' ? 'es' : 's';
-  return `${number.toLocaleString('en')} ${what}${ending}`;
+  return `${number.toLocaleString('en')}${isPart ? '+' : ''} ${what}${ending}`;
 }
 
 /** @param {{ type: string, name?: string, detail?: unknown, status?: string }} one */
