@@ -139,7 +139,6 @@ COMMANDS = {
     "list": "agentctl list",
     "tasks": "agentctl tasks lists them",
     "in another task": "{} is in another task:",
-    "in other tasks": "one of that name is in tasks {}: --task TASK says which",
     "paths": "GET /api/v1/openapi.json lists them",
     "described": "GET /api/v1/openapi.json says what {} takes",
     "use": "agentctl use {}",

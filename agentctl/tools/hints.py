@@ -52,7 +52,6 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     # What follows is for a person; or a model cannot have met it.
     "tasks": (),
     "in another task": (),
-    "in other tasks": (),
     "use": (),
     "diff": (),
     "make a worktree": (),

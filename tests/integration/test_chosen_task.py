@@ -334,10 +334,8 @@ def test_a_worker_of_another_task_is_said_to_be_there(root: Path) -> None:
     told = run("logs", "wide", check=False)
     assert "no worker 'wide' in task survey\nhint: wide is in another task: --task a; known: s\n" in told.err
     assert run("logs", "wide", "--task", "a").code == 0
-    assert (
-        "one of that name is in tasks b, c, d and 1 more: --task TASK says which"
-        in run("result", "deep", check=False).err
-    )
+    there = "; ".join(f"deep is in another task: --task {name}" for name in ("b", "c", "d"))
+    assert f"hint: {there}; 1 more has one of that name; known: s\n" in run("result", "deep", check=False).err
     assert "hint: known: s\n" in run("logs", "nobody", check=False).err
 
 

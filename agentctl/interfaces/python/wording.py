@@ -23,7 +23,6 @@ _STEPS = {
     "another key for a task": "choose another key=; {} is what this one made",
     "another folder": "choose another cwd=",
     "in another task": "{!r} is a worker",
-    "in other tasks": "one of that name is in tasks {}: Task.find(TASK) chooses one",
     "another driver": "its definition needs argv; or choose another driver= ({})",
     "look around": "Task.workers() shows them",
     "look at questions": "Task.questions() shows what is open",

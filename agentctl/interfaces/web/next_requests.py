@@ -23,7 +23,6 @@ REQUESTS: Mapping[str, str] = {
     "read result": f"GET {_WORKER}/result", "send": f"POST {_WORKER}/send", "cancel": f"POST {_WORKER}/cancel",
     "retry": f"POST {_WORKER}/retry", "resume": f"POST {_WORKER}/resume", "wait": f"POST {_WORKER}/wait",
     "in another task": "{0} is in another task: GET …/workers/{0}",
-    "in other tasks": "one of that name is in tasks {}: the path says which",
     "show": f"GET {_WORKER}", "list": "GET …/list", "tasks": "GET /api/v1/tasks lists them",
     "use": "choose another id; GET /api/v1/tasks/{} shows that one", "spawn": "POST …/spawn",
     "diff": f"GET {_WORKER}/diff", "make a worktree": "POST …/spawn with worktree: true makes one",

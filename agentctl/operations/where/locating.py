@@ -9,7 +9,7 @@ from agentctl.adapters.files import make_folders
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
-from agentctl.domain.names import check_name, first_of, is_name
+from agentctl.domain.names import check_name, is_name
 from agentctl.errors import AgentctlError, Argument, AtTerminal, Next, NotFound, Refused, WithArguments
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.where.chosen_task import ENVIRONMENT, OPTION, check_choice, none_chosen
@@ -246,11 +246,9 @@ def _hint(task: TaskDir, instance: str) -> Hint:
     others = (task.sibling(name) for name in task.root.task_ids() if is_name(name) and name != task.id)
     found = [one.id for one in others if os.path.isdir(f"{one.path}/agents/{instance}") and is_own(one)]
     known = f"known: {', '.join(task.instances()[:10]) or 'none'}"
-    if not found:
-        return known
-    if len(found) > 1:
-        return (Next("in other tasks", first_of(found, _MOST_NAMED)), known)
-    return (Next("in another task", instance, task=found[0]), known)
+    named, more = found[:_MOST_NAMED], len(found[_MOST_NAMED:])
+    rest = [f"{more} more {'has' if more == 1 else 'have'} one of that name"] if more else []
+    return (*(Next("in another task", instance, task=one) for one in named), *rest, known)
 
 
 def _refuse_observed(task: TaskDir, instance: str) -> None:

@@ -52,7 +52,6 @@ export const STEPS = {
   'in another task': (task, of) => ({
     link: { href: hrefOf('tasks', task, 'workers', of), text: `${of} is in task ${task}` },
   }),
-  'in other tasks': (_task, of) => ({ text: `One of that name is in tasks ${of}`, link: TREE }),
   use: (_task, of) => ({ text: 'Choose another id.', link: of ? { href: hrefOf('tasks', of), text: `The task ${of}` } : undefined }),
   trust: (_task, of) => ({ text: trusts(of) }),
   'take over': (_task, of) => ({ text: takesOver(of) }),
