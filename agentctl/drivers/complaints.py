@@ -14,7 +14,7 @@ _MOST_KEPT, _EXPLAINING = 100, 10
 
 
 class Complaints:
-    """The last lines of a program's standard error; of one that wrote nothing there, those of its stdout that are no
+    """The last lines of a program's standard error; of one that wrote nothing there, those of its stdout that are not
     messages of its protocol. A driver gets of them what explains an end, as a terminal shows it.
 
     Args:
@@ -32,7 +32,7 @@ class Complaints:
             self._kept.append(line[:LOOKED_AT])
 
     def stray(self, line: bytes) -> None:
-        """Keep a line of its stdout that is no message: some say there why they do not begin."""
+        """Keep a line of its stdout that is not a message: some say there why they do not begin."""
         if line.strip():
             self._strays.append(line[:LOOKED_AT])
 

@@ -39,8 +39,8 @@ from agentctl.interfaces.editor.updates.contents import (
 from agentctl.interfaces.editor.updates.html_as_text import html_as_text
 from agentctl.interfaces.editor.updates.tool_cards import title_of
 from agentctl.interfaces.words.looks.call_kinds import tool_kind
-from agentctl.interfaces.words.looks.call_look import CallLook, call_look
-from agentctl.interfaces.words.question_pieces import is_of_tabs, kind_of_asker
+from agentctl.interfaces.words.looks.call_look import CallLook, call_look, is_of_tabs
+from agentctl.interfaces.words.question_pieces import kind_of_asker
 from agentctl.interfaces.words.value_words import shown_json
 from agentctl.lean import NamedTuple
 

@@ -23,10 +23,9 @@ from agentctl.domain.question import (
 from agentctl.domain.text.nesting import TOO_DEEP
 from agentctl.domain.text.plaintext import beginning, distinct, plain, whole
 from agentctl.domain.text.terminal_rows import edged_rows, most_cells, rows_within
-from agentctl.domain.text.words_diff import ADDED, REMOVED
 from agentctl.encoding import as_utf8
 from agentctl.interfaces.words.activity import one_line
-from agentctl.interfaces.words.looks.call_look import CallLine, CallLook, call_look
+from agentctl.interfaces.words.looks.call_look import CallLine, CallLook, call_look, is_of_tabs, line_of_call
 from agentctl.interfaces.words.looks.look import TextLook
 from agentctl.interfaces.words.value_words import shown_json
 
@@ -110,26 +109,15 @@ def _look_pieces(question: Question, look: CallLook, width: int) -> Iterator[_Pi
 def look_lines(look: CallLook, edge: str) -> Iterator[str]:
     """Yield what a call would do as lines that are not wrapped; its other arguments are not among them."""
     for verb, subject, lines in look.parts:
-        yield edge + _shown(f"{verb} {subject}".rstrip(" "))
+        yield edge + line_of_call(f"{verb} {subject}".rstrip(" "))
         spells_tabs = is_of_tabs(lines)
         for line in lines:
-            yield f"{edge}{STEP}{line.sign:<1} {_shown(line.text, spells_tabs=spells_tabs)}"
-
-
-def is_of_tabs(lines: Sequence[CallLine]) -> bool:
-    """Return whether a change may be one of tabs: with spaces for them, what is removed and added could look alike."""
-    removed, added = ({line.text for line in lines if line.sign == sign} for sign in (REMOVED, ADDED))
-    if not removed or not added:
-        return False
-    has_tabs = [any("\t" in text for text in texts) for texts in (removed, added)]
-    alike = {_shown(text) for text in removed - added} & {_shown(text) for text in added - removed}
-    is_in_word = any("\t" in line.text[begin:end] for line in lines for begin, end in line.words)
-    return any(has_tabs) and bool(alike or is_in_word or not all(has_tabs))
+            yield f"{edge}{STEP}{line.sign:<1} {line_of_call(line.text, spells_tabs=spells_tabs)}"
 
 
 def _line_pieces(line: CallLine, edge: str, width: int, *, spells_tabs: bool) -> Iterator[_Piece]:
     """Yield the rows of a line of a call: its sign is on the first one, and `>` on those in which it goes on."""
-    shown, looks = _shown(line.text, spells_tabs=spells_tabs), _looks_of(line, spells_tabs=spells_tabs)
+    shown, looks = line_of_call(line.text, spells_tabs=spells_tabs), _looks_of(line, spells_tabs=spells_tabs)
     at, sign = 0, line.sign
     for row in rows_within(shown, max(width - most_cells(edge) - 2, 2)):
         yield (f"{edge}{sign:<1} ", "text" if line.look == TextLook.CODE else line.look)
@@ -143,7 +131,7 @@ def _looks_of(line: CallLine, *, spells_tabs: bool) -> list[TextLook]:
     """Return the look of each character of a line as it is shown."""
 
     def place_of(at: int) -> int:
-        return len(_shown(line.text[:at], spells_tabs=spells_tabs))
+        return len(line_of_call(line.text[:at], spells_tabs=spells_tabs))
 
     looks = [line.look] * place_of(len(line.text))
     word = TextLook.REMOVED_WORD if line.look == TextLook.REMOVED else TextLook.ADDED_WORD
@@ -151,11 +139,6 @@ def _looks_of(line: CallLine, *, spells_tabs: bool) -> list[TextLook]:
         for place in range(place_of(begin), place_of(end)):
             looks[place] = word
     return looks
-
-
-def _shown(text: str, *, spells_tabs: bool = False) -> str:
-    """Return a line of a call, safe to show: also what nobody would see is there, and a line break in a name."""
-    return distinct(whole(plain(as_utf8(text), keep="" if spells_tabs else "\t"))).expandtabs(4)
 
 
 def argument_pieces(key: object, value: object, width: int) -> Iterator[_Piece]:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from agentctl.domain.agent.telling_argument import DESCRIPTION
-from agentctl.domain.text.shelltext import shell_line
+from agentctl.domain.agent.telling_argument import DESCRIPTION, shell_line
+from agentctl.domain.text.plaintext import distinct, plain, whole
 from agentctl.domain.text.words_diff import ADDED, KEPT, REMOVED, DiffLine, Range, changed_lines, lines_diff
+from agentctl.encoding import as_utf8
 from agentctl.interfaces.words.looks.call_kinds import CHANGES, PLANS, RUNS, tool_kind
 from agentctl.interfaces.words.looks.look import TextLook
 from agentctl.lean import NamedTuple
@@ -285,3 +286,19 @@ def _todo_line(todo: _Given) -> CallLine:
     todo.drop(("status",) if sign else ())
     look = TextLook.QUIET if sign in ("[x]", "[-]") else TextLook.TEXT
     return CallLine(sign or "[ ]", f"{text} ({priority})" if priority else text, look)
+
+
+def is_of_tabs(lines: Sequence[CallLine]) -> bool:
+    """Return whether a change may be one of tabs: with spaces for them, what is removed and added could look alike."""
+    removed, added = ({line.text for line in lines if line.sign == sign} for sign in (REMOVED, ADDED))
+    if not removed or not added:
+        return False
+    has_tabs = [any("\t" in text for text in texts) for texts in (removed, added)]
+    alike = {line_of_call(text) for text in removed - added} & {line_of_call(text) for text in added - removed}
+    is_in_word = any("\t" in line.text[begin:end] for line in lines for begin, end in line.words)
+    return any(has_tabs) and bool(alike or is_in_word or not all(has_tabs))
+
+
+def line_of_call(text: str, *, spells_tabs: bool = False) -> str:
+    """Return a line of a call, safe to show: also what nobody would see is there, and a line break in a name."""
+    return distinct(whole(plain(as_utf8(text), keep="" if spells_tabs else "\t"))).expandtabs(4)

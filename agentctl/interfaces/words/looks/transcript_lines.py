@@ -25,11 +25,10 @@ from agentctl.interfaces.words.activity import (
     written_call,
 )
 from agentctl.interfaces.words.looks.call_kinds import reads_files
-from agentctl.interfaces.words.looks.call_look import READ_PATHS, CallLine, call_look, todo_look
+from agentctl.interfaces.words.looks.call_look import READ_PATHS, CallLine, call_look, is_of_tabs, todo_look
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 from agentctl.interfaces.words.looks.printed_rows import printed_lines
-from agentctl.interfaces.words.question_pieces import is_of_tabs
 
 BAD_ENDS = ("failed", "denied", "cancelled")
 #: What agents write, and what stands before it. What they ask is spelled out.
