@@ -19,10 +19,10 @@ class Storage {
 
 test('what is kept is there as it was, and nothing takes it away', () => {
   const storage = new Storage();
-  keepIn(storage, 'a', { text: 'x' });
+  assert.equal(keepIn(storage, 'a', { text: 'x' }), true);
   assert.deepEqual(keptIn(storage, 'a'), { text: 'x' });
   assert.equal(keptIn(storage, 'b'), undefined);
-  for (const nothing of [null, '', []]) {
+  for (const nothing of [null, '', [], {}]) {
     keepIn(storage, 'a', 'x');
     keepIn(storage, 'a', nothing);
     assert.deepEqual(Object.keys(storage), []);
@@ -52,11 +52,11 @@ test('what cannot be read counts as nothing, and is the first to go', () => {
 
 test('a browser without room forgets, and what is too long is not kept', () => {
   const storage = new Storage();
-  keepIn(storage, 'long', 'x'.repeat(300_000));
+  assert.equal(keepIn(storage, 'long', 'x'.repeat(300_000)), false);
   assert.equal(keptIn(storage, 'long'), undefined);
   storage.setItem = () => {
     throw new Error('QuotaExceededError');
   };
-  keepIn(storage, 'a', 'x');
+  assert.equal(keepIn(storage, 'a', 'x'), false);
   assert.equal(keptIn(storage, 'a'), undefined);
 });

@@ -1,5 +1,5 @@
 // Tells a person by the browser, where they have asked for it, of what needs them while no tab of the page is seen.
-import { keep, kept } from './kept.js';
+import { change, kept } from './kept.js';
 import { go, workerHref } from './router.js';
 import { connection, fleet, listen, partsOf } from './store.js';
 import { needNotices, newNotices } from './text/need_notices.js';
@@ -9,6 +9,8 @@ import { isSeenElsewhere, showWhetherSeen, turn } from './turns.js';
 
 const CHOSEN = 'agentctl.tell';
 const TOLD = 'told';
+/** @type {string[]} */
+const NONE = [];
 /** So many are remembered for the other tabs. */
 const MOST_TOLD = 500;
 const TOLD_OF = /** @type {const} */ (['needs_you', 'failed', 'review']);
@@ -46,12 +48,12 @@ async function look() {
   if (!turn.isMine || !tells()) return;
   const now = current();
   for (const [id, one] of shown) if (!now.has(id) && id !== 'several') one.close();
-  const before = new Set([...known, ...kept(TOLD, [])]);
+  const before = new Set([...known, ...kept(TOLD, NONE)]);
   const news = newNotices(now, before);
   const fresh = [...now.keys()].filter((id) => !before.has(id));
   for (const id of fresh) known.add(id);
   if (!fresh.length) return;
-  keep(TOLD, [...kept(TOLD, []), ...fresh].slice(-MOST_TOLD));
+  change(TOLD, NONE, (now) => [...now, ...fresh].slice(-MOST_TOLD));
   if (!await isSeenElsewhere()) news.forEach(tell);
 }
 

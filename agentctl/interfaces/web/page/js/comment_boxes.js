@@ -67,7 +67,7 @@ export function CommentBox({ comment, edit, remove, class: name }) {
 /**
  * All comments that were not sent yet, and what is done with them.
  * @param {{ task: string, instance: string, worker: Sent.Worker, comments: Comment[], placed: Placed,
- *   edit: (id: string, text: string) => void, remove: (id: string) => void, clear: () => void }} props
+ *   edit: (id: string, text: string) => void, remove: (id: string) => void, clear: (sent: Comment[]) => void }} props
  */
 export function Tray({ task, instance, worker, comments, placed, edit, remove, clear }) {
   const [isOpen, setOpen] = useState(false);
@@ -94,7 +94,7 @@ export function Tray({ task, instance, worker, comments, placed, edit, remove, c
           if (name !== instance) go(workerHref(task, name));
         }
       });
-      clear();
+      clear(comments);
       setOverall('');
     } catch (refusal) {
       setError(refusal);

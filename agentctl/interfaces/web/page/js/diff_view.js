@@ -7,7 +7,7 @@ import { FileList } from './diff_files.js';
 import { FileDiff } from './diff_lines.js';
 import { parseDiff } from './diff_parse.js';
 import { focused, html, main, onMove, useLayoutEffect, useMemo, useRef, useState, within } from './dom.js';
-import { keep, kept } from './kept.js';
+import { useKept } from './kept.js';
 import { useKeys } from './keys.js';
 import { Loading, Problem, useFetched } from './pieces.js';
 import { noteQuery, route } from './router.js';
@@ -27,6 +27,10 @@ const AGAIN_MS = 3000;
 /** What stays at the top while one scrolls: the tabs, the tools, the name of a file. */
 const COVERED_PX = 94;
 const WRAP = 'agentctl.wrap-diff';
+/** @type {Comment[]} */
+const NO_COMMENTS = [];
+/** @type {Marks} */
+const NO_MARKS = {};
 
 /**
  * @param {Element} one
@@ -78,14 +82,9 @@ export function DiffTab({ task, instance, worker, workerKey }) {
  */
 function useComments(workerKey, files) {
   const name = `comments ${workerKey}`;
-  const [comments, setComments] = useState(() => kept(name, /** @type {Comment[]} */ ([])));
+  const [comments, change] = useKept(name, NO_COMMENTS);
   const [writing, setWriting] = useState(/** @type {string | null} */ (null));
   const placed = useMemo(() => placeComments(comments, files), [comments, files]);
-  /** @param {Comment[]} next */
-  const put = (next) => {
-    setComments(next);
-    keep(name, next);
-  };
   return {
     comments,
     placed,
@@ -103,17 +102,25 @@ function useComments(workerKey, files) {
      * @param {string} text
      */
     add: (path, line, text) => {
-      put([...comments, { id: `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`, path, side: line.side, line: lineNumber(line), code: line.text, text }]);
+      const made = { id: `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`, path, side: line.side, line: lineNumber(line), code: line.text, text };
+      change((now) => [...now, made]);
       setWriting(null);
     },
     /**
      * @param {string} id
      * @param {string} text
      */
-    edit: (id, text) => put(comments.map((one) => (one.id === id ? { ...one, text } : one))),
+    edit: (id, text) => change((now) => now.map((one) => (one.id === id ? { ...one, text } : one))),
     /** @param {string} id */
-    remove: (id) => put(comments.filter((one) => one.id !== id)),
-    clear: () => put([]),
+    remove: (id) => change((now) => now.filter((one) => one.id !== id)),
+    /**
+     * Take away what was sent, and not what was written or changed meanwhile.
+     * @param {Comment[]} sent
+     */
+    clear: (sent) => change((now) => {
+      const isSent = (/** @type {Comment} */ { id, text }) => sent.some((one) => one.id === id && one.text === text);
+      return now.filter((one) => !isSent(one));
+    }),
   };
 }
 
@@ -125,7 +132,7 @@ function useComments(workerKey, files) {
  */
 function useViewed(workerKey, since, files) {
   const name = `viewed ${workerKey} ${since}`;
-  const [marks, setMarks] = useState(() => kept(name, /** @type {Marks} */ ({})));
+  const [marks, change] = useKept(name, NO_MARKS);
   const views = useMemo(() => new Map(files.map((one) => [one.path, viewOf(marks, one)])), [marks, files]);
   return {
     views,
@@ -135,11 +142,7 @@ function useViewed(workerKey, since, files) {
      * @param {DiffFile} file
      * @param {boolean} isViewed
      */
-    set: (file, isViewed) => setMarks((was) => {
-      const next = marked(was, file, isViewed);
-      keep(name, Object.keys(next).length ? next : null);
-      return next;
-    }),
+    set: (file, isViewed) => change((now) => marked(now, file, isViewed)),
   };
 }
 

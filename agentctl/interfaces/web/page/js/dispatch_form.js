@@ -53,7 +53,7 @@ export function Dispatch({ close, task: first }) {
    */
   const set = (name, value) => setForm((was) => {
     const now = { ...was, [name]: value };
-    keep(DRAFT, now);
+    keep(DRAFT, now, (was) => hasWork({ ...EMPTY, ...was }));
     if (hasWork(now)) for (const one of [taskOnce, workerOnce]) one.held();
     return now;
   });

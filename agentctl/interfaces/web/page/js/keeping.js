@@ -19,31 +19,46 @@ function read(storage, key) {
 }
 
 /**
+ * Under what the storage itself has what is kept under a name.
+ * @param {string} name
+ */
+export const keyOf = (name) => OURS + name;
+
+/**
  * What was kept under a name; undefined if nothing was.
  * @param {Storage} storage
  * @param {string} name
  */
-export const keptIn = (storage, name) => read(storage, OURS + name).value;
+export const keptIn = (storage, name) => read(storage, keyOf(name)).value;
+
+/** @param {any} value */
+function isNothing(value) {
+  if (value && typeof value === 'object') return !Object.keys(value).length;
+  return value === '' || value === null;
+}
 
 /**
- * Keep a value; nothing (null, '', []) takes it away.
+ * Keep a value; nothing (null, '', [], {}) takes it away. Tells whether there was room for it.
  * @param {Storage} storage
  * @param {string} name
  * @param {any} value what JSON can hold
  * @param {number} [now]
  */
 export function keepIn(storage, name, value, now = Date.now()) {
-  const key = OURS + name;
-  if (value === null || value.length === 0) {
+  const key = keyOf(name);
+  if (isNothing(value)) {
     storage.removeItem(key);
-    return;
+    return true;
   }
   const text = JSON.stringify({ at: now, value });
-  if (text.length > LONGEST) return;
+  if (text.length > LONGEST) return false;
   if (storage.getItem(key) === null) makeRoom(storage);
   try {
     storage.setItem(key, text);
-  } catch { /* The browser has no room: it is there until the page is left. */ }
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** @param {Storage} storage */

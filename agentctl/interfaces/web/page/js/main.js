@@ -2,12 +2,27 @@
 import { get } from './api.js';
 import { startTelling } from './browser_notices.js';
 import { html, render } from './dom.js';
+import { keepEarly } from './kept.js';
 import { App } from './shell.js';
 import { about, applyFleet, changed, connection, takeEvent, takeFleet, takeReset } from './store.js';
 import { openStream } from './stream.js';
 import { applyTheme } from './theme.js';
 
 const ABOUT_MS = 2000;
+
+let isAsking = false;
+/** Ask of which root this is, and what one may do here: until that is known, whenever the server is heard. */
+async function askAbout() {
+  if (about.isKnown || isAsking) return;
+  isAsking = true;
+  try {
+    Object.assign(about, await get('/about'), { isKnown: true });
+    keepEarly();
+    changed('about');
+    changed('fleet');
+  } catch { /* It is asked again. */ }
+  isAsking = false;
+}
 
 applyTheme();
 startTelling();
@@ -21,6 +36,7 @@ openStream({
     if (isNews && state === 'open') applyFleet();
     Object.assign(connection, { state, heardAt });
     if (isNews) changed('connection');
+    if (isNews && state === 'open') askAbout();
   },
   onCount: (count) => {
     connection.hiddenCount = count;
@@ -28,11 +44,6 @@ openStream({
   },
 });
 
-const asked = get('/about').then((/** @type {Sent.About} */ found) => {
-  Object.assign(about, found, { isKnown: true });
-  changed('about');
-  changed('fleet');
-}, () => {});
 // What was kept is kept by root; but a server that does not answer does not keep the page away.
-await Promise.race([asked, new Promise((done) => setTimeout(done, ABOUT_MS))]);
+await Promise.race([askAbout(), new Promise((done) => setTimeout(done, ABOUT_MS))]);
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById('app')));

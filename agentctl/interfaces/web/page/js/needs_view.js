@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState, within } from './dom.js';
 import { actionsFor, markSeen, sendToWorker } from './actions.js';
 import { filterOf } from './filtering.js';
-import { keepHere, keptHere } from './kept.js';
+import { keepHere, keptHere, ofEachRoot } from './kept.js';
 import { useKeys } from './keys.js';
 import { MarkBox, marks, noSelection, toggleMark, useMarking } from './marking.js';
 import { Arrow, Foreign, Sign, WorkerTime } from './pieces.js';
@@ -32,10 +32,8 @@ const heights = new Map();
 const OVER = ['done', 'earlier'];
 /** What a person has chosen to see, kept while the page is. */
 export const chosen = { cursor: '' };
-/** @type {Map<Sent.Need, boolean> | undefined} */
-let folded;
-/** What is folded, kept by the tab; only a page that is drawn knows whose root this is. */
-const foldedGroups = () => (folded ??= new Map(keptHere('folded', OVER.map((need) => [need, true]))));
+/** What is folded, kept by the tab. @type {() => Map<Sent.Need, boolean>} */
+const foldedGroups = ofEachRoot(() => new Map(keptHere('folded', OVER.map((need) => [need, true]))));
 
 /**
  * The line under the pointer and the one with the focus stay where they are.

@@ -72,13 +72,14 @@ export function App() {
     if (!isFirst.current && focused() === document.body) frame.current.focus({ preventScroll: true });
     isFirst.current = false;
   }, [placeKey]);
+  // What was drawn before the root was known is drawn anew, with what is kept of it.
   return html`<${Head} />
-    <main id="main" ref=${frame} tabindex="-1" class=${`view-${place.view}`}><${Boundary} key=${placeKey} place=${place} /></main>
+    <main id="main" ref=${frame} tabindex="-1" class=${`view-${place.view}`}><${Boundary} key=${`${about.root} ${placeKey}`} place=${place} /></main>
     <${MarksBar} />
     <${Bar} />
     <${Said} />
     <${Title} />
-    <${DialogHost} />`;
+    <${DialogHost} key=${about.root} />`;
 }
 
 /** @param {{ place: Place }} props */

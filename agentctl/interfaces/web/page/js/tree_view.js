@@ -3,7 +3,7 @@ import { get, workerPath } from './api.js';
 import { focused, html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { filterOf } from './filtering.js';
 import { ITEM_SIGNS, itemLabel } from './item_words.js';
-import { keepHere, keptHere } from './kept.js';
+import { keepHere, keptHere, ofEachRoot } from './kept.js';
 import { isBound, isField, sayWhy, useKeys } from './keys.js';
 import { marks, noSelection, toggleMark, useMarking } from './marking.js';
 import { waitedFor } from './outstanding.js';
@@ -28,9 +28,8 @@ const TYPING_MS = 1000;
 const MOST_LOADS = 4;
 
 /** The ids of open lines; of those that a person has folded with a `~`, and while there is a filter with a `-`. */
-/** @type {Set<string> | undefined} */
-let openedHere;
-const opened = () => (openedHere ??= new Set(keptHere(OPENED, /** @type {string[]} */ ([]))));
+/** @type {() => Set<string>} */
+const opened = ofEachRoot(() => new Set(keptHere(OPENED, [])));
 const keepOpened = () => keepHere(OPENED, [...opened()].slice(-500));
 const cursor = { id: '' };
 /** How high lines are, so that the tree comes back with its place. */
