@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.page.seen import group, hold, row
+from tests.page.seen import group, hold, leave_lines, row
 from tests.page.site import Site
 from tests.page.test_diff import comment, opened_after_its_end
 from tests.page.visiting import Visit
@@ -138,3 +138,25 @@ def test_a_server_that_could_not_say_its_root_is_asked_again(task: Task, site: S
     visit.live()
     page.get_by_role("button", name="Settings").click()
     expect(page.get_by_role("dialog")).not_to_contain_text("unknown")
+
+
+def test_a_click_under_a_filter_folds_for_as_long_as_that_is_there(task: Task, visit: Visit) -> None:
+    spawn(["true"], "--wait", name="over")
+    page = visit.open()
+    fold = group(page, "Done").get_by_role("button").first
+    fold.click()
+    leave_lines(page)
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    field = page.get_by_role("searchbox", name="Filter the workers")
+    field.fill("n:over")
+    expect(row(page, "over")).to_be_visible()
+    fold.click()
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    leave_lines(page)
+    expect(row(page, "over")).to_have_count(0)
+    field.fill("n:ove")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    field.fill("")
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    field.fill("n:over")
+    expect(fold).to_have_attribute("aria-expanded", "true")

@@ -58,8 +58,21 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   const showsKey = (key) => !whyHidden(key);
   const ranks = [...new Map([held.pointer, held.focus].flatMap((one) => (one ? [[one.key, one]] : []))).values()];
   const groups = fleet.order.shown(showsKey, ranks.filter((rank) => !isIn || isIn(partsOf(rank.key)[0])));
+  /** What was folded and unfolded since there is a filter. @type {Ref<Map<Sent.Need, boolean>>} */
+  const filtered = useRef(new Map());
+  if (!shows) filtered.current.clear();
   /** @param {Sent.Need} need */
-  const isFolded = (need) => !(shows && OVER.includes(need)) && Boolean(foldedGroups().get(need));
+  const isFolded = (need) => {
+    const isKept = Boolean(foldedGroups().get(need));
+    return shows ? filtered.current.get(need) ?? (isKept && !OVER.includes(need)) : isKept;
+  };
+  /** @param {Sent.Need} need */
+  const toggle = (need) => {
+    const next = !isFolded(need);
+    if (shows) filtered.current.set(need, next);
+    else keepHere('folded', [...foldedGroups().set(need, next)]);
+    changed('chosen');
+  };
 
   /** @param {string} key */
   const isHeld = (key) => ranks.some((rank) => rank.key === key);
@@ -179,10 +192,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
       const cards = need === 'needs_you' ? MOST_CARDS : 0;
       const failed = need === 'done' ? all.filter((rank) => hasFailed(rank.key)).length : 0;
       return html`<section key=${need} class=${`group ${need}`} aria-labelledby=${`group-${need}`}>
-        <h2 id=${`group-${need}`}><button type="button" class="fold" aria-expanded=${String(!isFolded(need))} onClick=${() => {
-          keepHere('folded', [...foldedGroups().set(need, !isFolded(need))]);
-          changed('chosen');
-        }}><${Arrow} isOpen=${!isFolded(need)} />${words} <span class="count">${all.length.toLocaleString('en')}</span></button>
+        <h2 id=${`group-${need}`}><button type="button" class="fold" aria-expanded=${String(!isFolded(need))} onClick=${() => toggle(need)}><${Arrow} isOpen=${!isFolded(need)} />${words} <span class="count">${all.length.toLocaleString('en')}</span></button>
         ${failed > 0 && html`<span class="failed-count">${failed.toLocaleString('en')} failed</span>`}</h2>
         ${need === 'needs_you' && html`<${Asking} ranks=${rows.slice(0, cards)} firstKey=${firstKey} hasTasks=${hasTasks} />`}
         <${VirtualRows} keys=${rows.slice(cards).map((rank) => rank.key)} rowHeight=${rowHeight} heights=${heights} role="list" aria-labelledby=${`group-${need}`}
