@@ -337,3 +337,26 @@ def test_a_file_that_one_does_not_wait_for_takes_nothing_else_with_it(
     expect(group(page, "Done")).to_be_visible()
     site.knows("b", "completed")
     assert requests(visit, "/api/v1/events") == 0
+
+
+def test_a_dialog_says_what_it_waits_for(task: Task, site: Site, visit: Visit) -> None:
+    page = visit.open()
+    waits = page.get_by_role("dialog").get_by_role("status")
+    with hanging(site):
+        page.keyboard.press("n")
+        expect(waits).to_have_text("Loading…")
+    expect(waits).to_have_count(0)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Settings").click()
+    with hanging(site):
+        page.get_by_role("button", name="Log out on this device").click()
+        expect(waits).to_have_text("Sending…")
+    expect(page.get_by_role("heading", name="Settings")).to_have_count(0)
+
+
+def test_a_link_to_a_question_says_that_it_is_looked_for(task: Task, site: Site, visit: Visit) -> None:
+    spawn(worker("sleeps", 600), name="busy")
+    page = visit.open()
+    page.route("**/workers/busy", lambda _route: None)
+    page.goto(f"{site.url}/tasks/t1/workers/busy?question=q9")
+    expect(page.get_by_text("Looking for the question…")).to_be_visible()

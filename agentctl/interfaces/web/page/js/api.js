@@ -195,6 +195,6 @@ export async function getBeginning(path, query, most, signal) {
 }
 
 export async function logout() {
-  await leave();
+  await attempt('/session', true, leave);
   location.assign('/');
 }

@@ -1,7 +1,7 @@
 // What became of a question that an address names and that is not open any more: a notice's link may be old.
 import { get, workerPath } from './api.js';
 import { html } from './dom.js';
-import { useFetched } from './pieces.js';
+import { Loading, useFetched } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { isLive } from './store.js';
@@ -11,8 +11,8 @@ import { answerWords } from './worker_facts.js';
 export function AskedBefore({ task, instance, id, worker }) {
   /** @returns {Promise<Sent.Shown>} */
   const load = () => get(workerPath(task, instance));
-  const { data } = useFetched(load, [task, instance, id], 0, [worker.status]);
-  if (!data) return null;
+  const { data, isLoading } = useFetched(load, [task, instance, id], 0, [worker.status]);
+  if (!data) return isLoading ? html`<${Loading} what="Looking for the question" />` : null;
   const one = data.questions?.find((question) => question.id === id);
   if (!one) return html`<p class="asked-before" role="status">${plain(instance)} has no question <strong>${plain(id)}</strong>.</p>`;
   const given = one.answer && typeof one.answer === 'object' ? one.answer : one;

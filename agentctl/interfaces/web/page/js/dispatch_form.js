@@ -6,6 +6,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './d
 import { keep, kept } from './kept.js';
 import { useOnce } from './once.js';
 import { Markdown } from './markdown_view.js';
+import { waitedFor } from './outstanding.js';
 import { Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
@@ -58,14 +59,14 @@ export function Dispatch({ close, task: first }) {
     return now;
   });
   useEffect(() => {
-    get('/agents').then((/** @type {Sent.Agent[]} */ found) => {
+    waitedFor(() => get('/agents')).then((/** @type {Sent.Agent[]} */ found) => {
       setAgents(found);
       const usable = found.filter((one) => one.usable && one.installed);
       if (latest.current.what !== '!' && !found.some((one) => one.name === latest.current.what)) {
         set('what', usable.find((one) => one.name === 'general')?.name ?? usable[0]?.name ?? '!');
       }
     }, setError);
-    get('/drivers').then(setDrivers, () => {}); // Without it, its fields take any text.
+    waitedFor(() => get('/drivers')).then(setDrivers, () => {}); // Without it, its fields take any text.
   }, []);
   // Where this part of the page came only after its dialog had opened.
   useLayoutEffect(() => box.current.querySelector('textarea').focus(), []);
