@@ -285,3 +285,27 @@ def test_the_address_is_not_written_at_each_key(task: Task, visit: Visit) -> Non
     expect(page).to_have_url(re.compile(r"find=no\+such.*for\+them"))
     # Browsers refuse more than some three in a second.
     assert page.evaluate("window.writes") < len(words) / 3
+
+
+_SCROLL = "document.getElementById('main')?.scrollTop"
+
+
+@pytest.mark.parametrize("tab", ["result", "details", "output?stream=both"])
+def test_a_reload_and_back_come_to_the_place(task: Task, visiting: Callable[..., Visit], tab: str) -> None:
+    spawn(["sh", "-c", "seq 300 | sed 's/^/step /'; seq 300 >&2"], "--wait", name="prints")
+    visit = visiting(viewport={"width": 1000, "height": 300})
+    page = visit.open(f"/tasks/t1/workers/prints/{tab}")
+    shown = page.get_by_text("step 290" if tab != "details" else "All of it, as JSON")
+    expect(shown.first).to_be_attached()
+    page.mouse.move(500, 180)  # Above the result, which scrolls by itself.
+    page.mouse.wheel(0, -100_000)
+    wait_until(lambda: page.evaluate(_SCROLL), accept=lambda at: at == 0, what="the beginning")
+    page.mouse.wheel(0, 150)
+    wait_until(lambda: page.evaluate("history.state?.scroll"), accept=lambda at: at == 150, what="it to rest")
+    page.reload()
+    wait_until(lambda: page.evaluate(_SCROLL), accept=lambda at: at == 150, what="the place")
+    page.get_by_role("navigation", name="Views").first.get_by_role("link", name="Tree").click()
+    expect(page.get_by_role("tree")).to_be_visible()
+    page.go_back()
+    expect(shown.first).to_be_attached()
+    wait_until(lambda: page.evaluate(_SCROLL), accept=lambda at: at == 150, what="the place")

@@ -4,11 +4,11 @@ import { html, main, stamped, useEffect, useLayoutEffect, useRef, useState } fro
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { waitedFor } from './outstanding.js';
 import { Loading, NotYet, Problem, useFetched } from './pieces.js';
-import { noteQuery, placeIn, route } from './router.js';
+import { lastScroll, noteQuery, placeIn, route } from './router.js';
 import { plain } from './safe_text.js';
-import { reveal, toBegin, upperEdge, useScrolled } from './scrolling.js';
+import { reveal, toBegin, upperEdge, useLastScroll, useScrolled } from './scrolling.js';
 import { ShownRow } from './shown_rows.js';
-import { say, sayRefusal } from './store.js';
+import { isLive, say, sayRefusal } from './store.js';
 import { BothStreams } from './text/both_streams.js';
 import { RowWindow } from './text/row_window.js';
 import { bytes, clock } from './words.js';
@@ -481,7 +481,12 @@ function Both({ path, instance, worker, asks, tools, tell, isRaw, isWrapped, tog
     if (isNew) draw();
     return isOver ? 'ended' : isNew ? 'more' : 'nothing';
   }, [path, worker.attempt, ended]);
-  const following = useFollowing({ box, revision: `${revision} ${isWrapped}`, onOlder: () => {}, hasOlder: false });
+  // Of what still grows no place is known that is left by then but its end.
+  const [startsAtEnd] = useState(isLive(worker) || lastScroll() === undefined);
+  const following = useFollowing({
+    box, revision: `${revision} ${isWrapped}`, onOlder: () => {}, hasOlder: false, startsAtEnd,
+  });
+  useLastScroll(!startsAtEnd && state.current !== null);
   useScrollKeys(following.toEnd, { wrap: toggleWrap });
   const now = state.current;
   useLayoutEffect(() => {

@@ -1,5 +1,5 @@
 // Where the page is scrolled to. Nothing else scrolls it: what changes above the reader's place does not move it.
-import { focused, main, useEffect, useLayoutEffect, useRef } from './dom.js';
+import { focused, main, onMove, useEffect, useLayoutEffect, useRef } from './dom.js';
 import { isField } from './keys.js';
 import { lastScroll } from './router.js';
 
@@ -111,15 +111,25 @@ export function useScrolled(tell) {
  * @param {boolean} isThere
  * @param {() => void} putFocus
  */
-export function useLastScroll(isThere, putFocus) {
+export function useLastScroll(isThere, putFocus = () => {}) {
   const before = useRef(focused());
   useLayoutEffect(() => {
     const scroll = lastScroll();
-    if (scroll === undefined || !isThere) return;
+    if (scroll === undefined || !isThere) return undefined;
+    const over = new AbortController();
+    // A part that is drawn in pieces, or fetches some, may be as high as it was only later.
+    const observer = new ResizeObserver(() => {
+      main().scrollTop = scroll;
+      if (main().scrollTop >= Math.floor(scroll)) over.abort();
+    });
+    over.signal.addEventListener('abort', () => observer.disconnect());
+    onMove(() => over.abort(), over.signal);
+    for (const part of main().children) observer.observe(part);
     main().scrollTop = scroll;
     requestAnimationFrame(() => {
       const now = focused();
       if ([before.current, document.body, main()].includes(now) && !isField(now)) putFocus();
     });
+    return () => over.abort();
   }, [isThere]);
 }

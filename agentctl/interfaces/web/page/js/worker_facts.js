@@ -7,6 +7,7 @@ import { Command, Foreign, Loading, NotYet, Problem, useFetched } from './pieces
 import { ResultFile } from './result_files.js';
 import { route, workerHref } from './router.js';
 import { distinct, oneLine, plain, plainLines } from './safe_text.js';
+import { useLastScroll } from './scrolling.js';
 import { ShownRows } from './shown_rows.js';
 import { about, isLive } from './store.js';
 import { isTelling, labelOf, valueWords } from './text/fact_words.js';
@@ -32,6 +33,7 @@ export function ResultTab({ task, instance, worker }) {
   const everyMs = live ? AGAIN_MS : 0;
   const { data, error, isLoading, again } = useFetched(load, [task, instance], everyMs, [worker.status]);
   const [isSource, toggle] = useSource('result');
+  useLastScroll(Boolean(data));
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   const isOutput = data.source === 'stdout';
   const all = isOutput ? html`<a href=${outputHref(task, instance, 'stdout')}>Output</a>` : html`<${Command} text=${data.path ?? ''} />`;
@@ -130,6 +132,7 @@ export function answerWords(one) {
 /** @param {{ task: string, instance: string, worker: Sent.Worker }} props */
 export function DetailsTab({ task, instance, worker }) {
   const { data, error, isLoading, again } = useShown(task, instance, [worker.status]);
+  useLastScroll(Boolean(data));
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   return html`<div class="details">
     <p class="facts-line">${data.folder && html`<span>Its folder <${Command} text=${data.folder} /></span>`}<button type="button" class="small" onClick=${again}>Look again</button></p>
