@@ -245,6 +245,11 @@ def _quoted(word: str) -> str:
 def test_addresses_of_nothing(task: Task, visit: Visit) -> None:
     page = visit.open("/tasks/t1/workers/nobody")
     expect(page.get_by_role("alert")).to_contain_text("nobody")
+    expect(page.get_by_role("main").get_by_role("link", name="The task t1")).to_be_visible()
+    visit.go("/tasks/nothing/workers/nobody")
+    expect(page.get_by_role("alert")).to_contain_text("no task")
+    expect(page.get_by_role("main").get_by_role("link", name="All tasks")).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name="The task")).to_have_count(0)
     visit.go("/tasks/nothing")
     expect(page.get_by_role("main")).to_contain_text(re.compile("no task|nothing"))
     visit.go("/what/is/this")

@@ -88,7 +88,7 @@ export function WorkerView({ place }) {
   useFoundWords(body, tab === 'output' ? [] : place.query.getAll('find'), `${key} ${tab} ${Boolean(worker)}`);
 
   if (!worker) {
-    if (asked.error) return html`<div class="empty"><h1><${Foreign} text=${instance} /></h1><${Problem} error=${asked.error} /><p><a href=${taskHref(task)}>The task <${Foreign} text=${task} /></a></p></div>`;
+    if (asked.error) return html`<div class="empty"><h1><${Foreign} text=${instance} /></h1><${Problem} error=${asked.error} /><p>${fleet.tasks.has(task) ? html`<a href=${taskHref(task)}>The task <${Foreign} text=${task} /></a>` : html`<a href="/tree">All tasks</a>`}</p></div>`;
     return html`<h1 class="unseen">${plain(instance)}</h1><${Loading} />`;
   }
   const Tab = TABS[tab];
