@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -208,10 +209,56 @@ def test_known_calls_have_their_own_look(task: Task, visit: Visit, playing: Call
     expect(told.locator(".argument")).to_have_text(["modelsmall"])
     expect(told.locator(".block.message strong")).to_have_text("Three")
     line(page, "mcp__db__query").press("Enter")
-    expect(transcript(page).locator(".arguments .name")).to_have_text(["sql", "deep"])
+    expect(transcript(page).locator(".call-parts > .arguments .name")).to_have_text(["sql", "deep"])
     times = [one for one in transcript(page).locator("time").all_inner_texts() if one]
     assert len(times) == len(set(times)) <= 3, "a time is told where the minute changes"
     accessible(page)
+
+
+def test_what_a_call_returned_is_told_where_it_failed(task: Task, visit: Visit, playing: Callable[[str], str]) -> None:
+    """Of every kind of look."""
+    todos = [{"content": "A", "status": "pending", "activeForm": "A"}]
+    calls: dict[str, dict[str, object]] = {
+        "TodoWrite": {"todos": todos}, "Read": {"file_path": "a"}, "Grep": {"pattern": "x"}, "Bash": {"command": "x"},
+        "Edit": {"file_path": "a", "old_string": "a", "new_string": "b"}, "odd": {"a": 1},
+    }  # fmt: skip
+    said = [
+        f"call({tool!r}, {tool!r}, 'Error: no {tool}', is_error=True, **{given!r})" for tool, given in calls.items()
+    ]
+    agent(playing("\n".join(said) + "\nme.answer('done')\n"))
+    ends()
+    page = visit.open("/tasks/t1/workers/a")
+    for tool in calls:
+        expect(transcript(page).locator(".returned").filter(has_text=f"Error: no {tool}")).to_be_visible()
+
+
+_PART = """
+call("g", "Grep", "\\n".join(f"src/auth/s{n}.ts:31: createSession()" for n in range(500)), pattern="createSession")
+call("s", "Task", "done", description="odd prompt", subagent_type="explore", prompt={"a": 1}, instructions="i" * 54000)
+call("t", "Task", "done", description="long context", subagent_type="explore", prompt="short", context="c " * 15000)
+call("b", "Bash", "ok", command="ls", env="e " * 15000)
+"""
+
+
+def test_what_is_cut_or_long_is_told_where_it_is(task: Task, visit: Visit, playing: Callable[[str], str]) -> None:
+    agent(playing(_PART + "me.answer('done')\n"))
+    ends()
+    page = visit.open("/tasks/t1/workers/a")
+    expect(line(page, "Search")).to_contain_text(re.compile(r"1\d\d\+ matches"))
+    for said in ("odd prompt", "long context", "$"):
+        line(page, said).press("Enter")
+    odd, long = transcript(page).locator(".sub-agent").all()
+    expect(odd.locator(".argument .name")).to_have_text(["prompt", "instructions"])
+    expect(odd.locator(".argument").first).to_contain_text('"a": 1')
+    expect(long.locator(".from-person")).to_have_text(re.compile("short$"))
+    command = transcript(page).locator(".look-command")
+    for place, name, letter in ((odd, "instructions", "i"), (long, "context", "c"), (command, "env", "e")):
+        given = place.locator(".argument").filter(has_text=name)
+        assert len(given.inner_text()) < 3000, "it is folded"
+        expect(place.get_by_role("button", name="Show all")).to_have_count(1)
+        given.get_by_role("button", name="Show all").click()
+        expect(given).to_contain_text(re.compile(rf"{letter} *\[cut: \d+ characters\]"))
+        expect(given.get_by_role("button", name="Show less")).to_be_visible()
 
 
 def test_an_edit_is_allowed_by_its_diff_and_its_arguments_are_a_key_away(

@@ -179,6 +179,9 @@ def test_long_values_are_cut_unless_all_is_wanted(worker: WorkerDir) -> None:
     first = page_of_activity(worker, begin=0, before=None, limit=10)  # The last one is a page by itself.
     found = [*first.rows, *page_of_activity(worker, begin=first.end, before=None, limit=10).rows]
     assert [row["cut"] for row in found] == [True, False, True, True]
+    assert [row["cutAt"] for row in found[:3]] == [[["text"]], [], [["detail"], ["detail", "list"]]]
+    missing = [name for name, value in found[3]["detail"].items() if value is None or None in value.values()]
+    assert found[3]["cutAt"] == [["detail", name] for name in missing]
     assert len(found[0]["text"]) == 4000
     assert len(found[2]["detail"]["list"]) == 200
     assert max(len(json.dumps(row)) for row in found) < 100_000
@@ -195,7 +198,7 @@ def test_rows_of_strangers(worker: WorkerDir, is_whole: bool) -> None:
     lines = [
         b"null", b"[]", b"{}", b'{"type": 5}', b"\xff", b'{"type":"x","n":NaN,"i":1e999}', b"9" * 5000,
         b'{"type":"x","text":"\\ud83d","\\ud800":1}', b'{"type":"x","d":' + b"[" * 900 + b"]" * 900 + b"}",
-        b"[" * 100_000, b'{"type":"x","offset":"forged","problem":7,"cut":"no"}', b'{"type":"x","type":"y"}',
+        b"[" * 100_000, b'{"type":"x","offset":"forged","problem":7,"cut":"no","cutAt":5}', b'{"type":"x","type":"y"}',
     ]  # fmt: skip
     Path(worker.activity).write_bytes(b"".join(line + b"\n" for line in lines))
     page = page_of_activity(worker, begin=0, before=None, limit=100, is_whole=is_whole)

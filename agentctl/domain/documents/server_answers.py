@@ -49,7 +49,8 @@ class ActivityPage(_Page):
     """Some rows of the activity of a worker."""
 
     #: As `activity` prints them, each with its `offset`, a `label` of one line, and `cut` if a text in it was cut;
-    #: {offset, problem} for a line that is not a row. `shown`: what a call returned in rows, as a terminal shows it.
+    #: `cutAt`: each field of which a part is missing, or a field and what is in it. {offset, problem} for a line that
+    #: is not a row. `shown`: what a call returned in rows, as a terminal shows it.
     rows: list[dict[str, Any]]
 
 

@@ -156,8 +156,9 @@ class OwnEndpoints:
             (_TASK, _INSTANCE, *PAGED,
              Input("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "How many rows; 200."),
              Input("whole", {"type": "boolean"}, "Do not cut long texts in them.")),
-            "Each row has its `offset`, a `label` of one line, and `cut` if a text in it was cut; what a call returned"
-            " is `shown` too, in rows as `logs` has them, where a terminal would show more than its text.",
+            "Each row has its `offset`, a `label` of one line, and `cut` if a text in it was cut: `cutAt` has each"
+            " field of which a part is missing, or `detail` and the argument; what a call returned is `shown` too, in"
+            " rows as `logs` has them, where a terminal would show more than its text.",
             "ActivityPage",
         )  # fmt: skip
 

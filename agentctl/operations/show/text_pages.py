@@ -21,6 +21,7 @@ _STEP = 1 << 16
 _LONGEST_ROW = 32 << 20
 #: Texts within a row beyond this are cut, unless the whole row is wanted.
 _LONGEST_TEXT, _MOST_ITEMS = 4000, 200
+_LONGEST_KEY = 200
 #: So many characters and values are in a row that is cut.
 _MOST_OF_A_ROW = 64_000
 
@@ -168,31 +169,36 @@ def _row(line: bytes, *, is_whole: bool) -> dict[str, Any]:
     if is_whole:
         return {key: _whole(value) for key, value in row.items()}
     kept = _Cutting()
-    return {**{key: kept.value(value) for key, value in row.items()}, "cut": kept.has_cut}
+    found = {key: kept.value(value, (key,)) for key, value in row.items()}
+    return {**found, "cut": bool(kept.at), "cutAt": list(map(list, kept.at))}
 
 
 class _Cutting:
-    """Cuts the values of a row, and knows whether it had to."""
+    """Cuts the values of a row, and knows where it had to."""
 
     def __init__(self) -> None:
-        self.has_cut = False
+        #: The fields of the row that were cut, or what is in one; each once, in their order.
+        self.at: dict[tuple[str, ...], None] = {}
         self._left = _MOST_OF_A_ROW
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: Any, at: tuple[str, ...]) -> Any:
         """Return a value, or as much of it as there is room for."""
-        self._left -= min(len(value), _LONGEST_TEXT) if isinstance(value, str) else 1
+        most = _LONGEST_TEXT if isinstance(value, str) else _MOST_ITEMS
+        size = len(value) if isinstance(value, str | list | dict) else 0
+        self._left -= min(size, most) if isinstance(value, str) else 1
+        if size > most or self._left < 0:
+            self.at[at] = None
         if self._left < 0:
-            self.has_cut = True
             return None
         if isinstance(value, str):
-            self.has_cut |= len(value) > _LONGEST_TEXT
-            return whole(value[:_LONGEST_TEXT])
+            return whole(value[:most])
         if isinstance(value, list):
-            self.has_cut |= len(value) > _MOST_ITEMS
-            return [self.value(item) for item in value[:_MOST_ITEMS]]
+            return [self.value(item, at) for item in value[:most]]
         if isinstance(value, dict):
-            self.has_cut |= len(value) > _MOST_ITEMS
-            return {whole(key[:200]): self.value(item) for key, item in list(value.items())[:_MOST_ITEMS]}
+            if any(len(key) > _LONGEST_KEY for key in value):
+                self.at[at] = None
+            shown = [(whole(key[:_LONGEST_KEY]), item) for key, item in list(value.items())[:most]]
+            return {key: self.value(item, (at[0], key) if len(at) == 1 else at) for key, item in shown}
         return value
 
 

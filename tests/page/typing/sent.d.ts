@@ -157,7 +157,7 @@ declare namespace Sent {
 
   type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
-  /** A row of an activity; `cut`: its text is in the file as a whole. */
+  /** A row of an activity; `cutAt`: what is in the file as a whole, a field, or a field and what is in it. */
   interface ActivityRow {
     offset: number;
     type: string;
@@ -166,7 +166,7 @@ declare namespace Sent {
     phase?: string;
     label?: string;
     problem?: string;
-    cut?: boolean;
+    cutAt?: string[][];
     parent?: string | number | null;
     status?: string;
     agentType?: string;

@@ -38,13 +38,37 @@ test('rows in any order, and twice, are the same block', () => {
 });
 
 test('what is cut is replaced by the whole, and by no other row', () => {
-  const blocks = blocksOf([{ offset: 5, type: 'message', id: 'm', text: 'beg', cut: true }]);
+  const blocks = blocksOf([{ offset: 5, type: 'message', id: 'm', text: 'beg', cutAt: [['text']] }]);
   const [block] = blocks.roots();
-  assert.equal(block.cuts.text, 5);
+  assert.equal(block.cuts.text.offset, 5);
   blocks.putWhole(block, { offset: 9, type: 'message', text: 'other' });
   assert.equal(block.text, 'beg');
   blocks.putWhole(block, { offset: 5, type: 'message', text: 'beginning' });
   assert.deepEqual([block.text, block.cuts.text], ['beginning', null]);
+});
+
+test('of what is cut is known which argument it is, and a text for which there was no room is one that is cut', () => {
+  const blocks = blocksOf([
+    { offset: 5, type: 'tool', id: 'c', detail: { a: 1, b: 'beg' }, text: null, cutAt: [['detail', 'b'], ['text']] },
+    { offset: 9, type: 'tool', id: 'd', detail: { a: 1 }, text: 'all', cutAt: [['detail']] },
+  ]);
+  const [one, other] = blocks.roots();
+  assert.deepEqual(one.cuts, { text: { offset: 5, names: [undefined] }, detail: { offset: 5, names: ['b'] } });
+  assert.deepEqual(other.cuts, { text: null, detail: { offset: 9, names: [undefined] } });
+  assert.equal(one.text, '');
+});
+
+test('what stands in a line is a text', () => {
+  const [block] = blocksOf([{ offset: 5, type: 'agent', id: 'a', name: { a: 1 }, status: 7, agentType: [] }]).roots();
+  assert.deepEqual([block.name, block.status, block.agentType], [undefined, undefined, undefined]);
+});
+
+test('a sub-agent changes with the call that has started it', () => {
+  const blocks = blocksOf([{ offset: 0, type: 'tool', id: 'x' }, { offset: 1, type: 'agent', id: 'x' }]);
+  const [block] = blocks.roots();
+  const before = stampOf(block);
+  block.call.revision += 1;
+  assert.notEqual(stampOf(block), before);
 });
 
 test('what a sub-agent does is below it, and the call that started it is not shown as well', () => {

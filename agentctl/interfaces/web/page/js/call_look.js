@@ -25,18 +25,19 @@ export const argumentName = (key) => (PLAIN_NAME.test(key) ? key : JSON.stringif
 
 /**
  * A call by its look: what nobody would see is spelled out.
- * @param {{ look: Look, isAsked?: boolean }} props `isAsked`: it may be allowed by this look, so all of it is there,
- *   and in one colour: code may look like a comment, and run; and what the agent calls it is told as its own words
+ * @param {{ look: Look, isAsked?: boolean, children?: any }} props `isAsked`: it may be allowed by this look, so all of
+ *   it is there, and in one colour: code may look like a comment, and run; and what the agent calls it is told as its
+ *   own words; `children`: the arguments that are not in the look
  */
-export function CallLook({ look, isAsked = false }) {
-  const { kind, title, command, changes = [], todos = [], rest } = look;
+export function CallLook({ look, isAsked = false, children }) {
+  const { kind, title, command, changes = [], todos = [] } = look;
   return html`<div class="call-look">
     ${title && html`<p class="call-title foreign">${isAsked && 'In its own words: '}${distinct(title)}</p>`}
     ${command !== undefined && html`<${CommandLine} command=${command} isAsked=${isAsked} />`}
     ${changes.map((change, at) => html`<${Change} key=${at} change=${change} isAsked=${isAsked} />`)}
     ${todos.length > 0 && html`<${Todos} todos=${todos} />`}
     ${(kind === 'search' || kind === 'read') && html`<p class="foreign mono">${distinct(look.subject)}</p>`}
-    ${rest.length > 0 && html`<${Arguments} entries=${rest} />`}
+    ${children}
   </div>`;
 }
 
@@ -45,7 +46,7 @@ export function CallLook({ look, isAsked = false }) {
  * @param {{ entries: Array<[string, unknown]> }} props
  */
 export function Arguments({ entries }) {
-  return html`<div class="raw-arguments">${entries.map(([name, value]) => html`<div key=${name} class="argument"><span class="name foreign">${distinct(argumentName(name))}</span><span class="value foreign">${tabsSpelled(distinct(argumentText(value)))}</span></div>`)}</div>`;
+  return entries.length > 0 && html`<div class="raw-arguments">${entries.map(([name, value]) => html`<div key=${name} class="argument"><span class="name foreign">${distinct(argumentName(name))}</span><span class="value foreign">${tabsSpelled(distinct(argumentText(value)))}</span></div>`)}</div>`;
 }
 
 /** @param {{ command: string, isAsked: boolean }} props */

@@ -107,7 +107,7 @@ function Call({ question, isRaw, onWhole, label }) {
   }, []);
   return html`<div class="call foreign" ref=${box} tabindex="0" role="group" aria-label=${label} onKeyDown=${leaveScrolling}>
     <span ref=${begin} class="sentinel"></span>
-    ${look ? html`<${CallLook} look=${look} isAsked />` : html`<${Arguments} entries=${entries} />`}
+    ${look ? html`<${CallLook} look=${look} isAsked><${Arguments} entries=${look.rest} /><//>` : html`<${Arguments} entries=${entries} />`}
     ${!entries.length && html`<div class="quiet">without arguments</div>`}
     <span ref=${end} class="sentinel"></span>
   </div>`;

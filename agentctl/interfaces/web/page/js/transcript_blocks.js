@@ -10,16 +10,32 @@ const FIELDS = ['parent', 'status', 'agentType', 'name', 'text', 'shown', 'detai
  * @typedef {Pick<Sent.ActivityRow, 'parent' | 'status' | 'agentType' | 'name' | 'text' | 'shown' | 'detail'
  *   | 'percent'>} Fields
  *
- * One thing that a worker said or did. `has`: which row each field is from; `cuts`: of which field the text is cut, and
- * where the whole one is; `call`: of a sub-agent the call that started it; `revision` counts its changes.
+ * Of a field the server has not sent all: where the whole row is, and which arguments are cut; none: the field itself.
+ * @typedef {{ offset: number, names: Array<string | undefined> }} Cut
+ *
+ * One thing that a worker said or did. `has`: which row each field is from; `cuts`: of which field there is more;
+ * `call`: of a sub-agent the call that started it; `revision` counts its changes.
  * @typedef {Fields & { key: string, type: string, id?: string | number, first: number, at?: string, endedAt: string,
  *   has: Partial<Record<keyof Fields, { phase: number, offset: number, size: number }>>,
- *   cuts: Record<string, number | null>, label?: string, problem?: string, revision: number, children: Block[],
+ *   cuts: Record<string, Cut | null>, label?: string, problem?: string, revision: number, children: Block[],
  *   call?: Block }} Block
  */
 
 /** A sub-agent that lies deeper stands by itself: nobody reads that, and each costs a frame of the stack. */
 const DEEPEST = 20;
+
+/** What anybody may have written, and is no text, is not there. */
+const IN_A_LINE = new Set(['status', 'agentType', 'name']);
+
+/**
+ * @param {Sent.ActivityRow} row
+ * @param {string} field
+ * @returns {Cut | null}
+ */
+function cutOf({ offset, cutAt = [] }, field) {
+  const names = cutAt.filter(([one]) => one === field).map(([, name]) => name);
+  return names.length ? { offset, names } : null;
+}
 
 /** @param {unknown} value */
 const size = (value) => (typeof value === 'string' ? value.length : JSON.stringify(value ?? '').length);
@@ -76,14 +92,16 @@ export class TranscriptBlocks {
     const phase = PHASES.get(row.phase ?? '') ?? 2;
     if (row.phase === 'end' && row.at) block.endedAt = row.at;
     for (const field of FIELDS) {
-      if (row[field] == null) continue;
+      const cut = cutOf(row, field);
+      const value = row[field] ?? (cut && field === 'text' ? '' : null); // There was no room for any of it.
+      if (value == null || (IN_A_LINE.has(field) && typeof value !== 'string')) continue;
       const was = block.has[field];
-      const isLater = !was || row.offset > was.offset || size(row[field]) > was.size;
+      const isLater = !was || row.offset > was.offset || size(value) > was.size;
       const isStronger = !was || phase > was.phase || (phase === was.phase && isLater);
       if (!isStronger) continue;
-      block.has[field] = { phase, offset: row.offset, size: size(row[field]) };
-      block[field] = row[field];
-      if (field === 'text' || field === 'detail') block.cuts[field] = row.cut ? row.offset : null;
+      block.has[field] = { phase, offset: row.offset, size: size(value) };
+      block[field] = value;
+      if (field === 'text' || field === 'detail') block.cuts[field] = cut;
     }
   }
 
@@ -94,7 +112,7 @@ export class TranscriptBlocks {
    */
   putWhole(block, row) {
     for (const field of /** @type {const} */ (['text', 'detail'])) {
-      if (block.cuts[field] === row.offset && row[field] != null) {
+      if (block.cuts[field]?.offset === row.offset && row[field] != null) {
         block[field] = row[field];
         block.cuts[field] = null;
       }
@@ -160,7 +178,8 @@ export function callsIn(block) {
  * @param {Block} block
  * @returns {number}
  */
-export const stampOf = (block) => block.children.reduce((sum, child) => sum + stampOf(child) + 1, block.revision);
+export const stampOf = (block) => block.children.reduce((sum, child) => sum + stampOf(child) + 1,
+  block.revision + (block.call ? block.call.revision + 1 : 0));
 
 /**
  * Whether a block is another one, or has it below it.

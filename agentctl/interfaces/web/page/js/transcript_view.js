@@ -1,6 +1,6 @@
 // The transcript of a worker: what it said and did, as it comes.
 import { get, workerPath } from './api.js';
-import { Arguments, CallLook } from './call_look.js';
+import { argumentName, argumentText, CallLook } from './call_look.js';
 import { html, stamped, useEffect, useRef, useState } from './dom.js';
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { ITEM_SIGNS, itemLabel, telling } from './item_words.js';
@@ -154,7 +154,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   const showWhole = async (block) => {
     const now = state.current;
     try {
-      for (const offset of new Set(Object.values(block.cuts).filter((one) => one !== null))) {
+      for (const offset of new Set(Object.values(block.cuts).flatMap((cut) => cut?.offset ?? []))) {
         const { rows } = await waitedFor(() => get(path, { from: offset, limit: 1, whole: true }));
         if (rows[0]) now?.blocks.putWhole(block, rows[0]);
       }
@@ -222,7 +222,7 @@ function Block({ block, time, context }) {
       ${block.percent != null && html`<span class="kind">${Math.round(block.percent)}%</span>`}
       ${block.name && html`<span class="kind foreign">${isPrompt ? 'prompt' : oneLine(block.name)}</span>`}
       ${block.text != null && html`<${Long} block=${block} field="text" text=${block.text} context=${context} isMarkdown=${isWritten(block)} />`}
-      ${block.text == null && block.detail && html`<${Long} block=${block} field="detail" text=${JSON.stringify(block.detail, null, 1)} context=${context} isMono />`}
+      ${block.text == null && block.detail && html`<${Long} block=${block} field="detail" text=${block.detail} context=${context} isMono />`}
       ${block.text == null && !block.detail && block.percent == null && html`<span class="foreign">${plain(block.label ?? '')}</span>`}
     </div>
   </div>`;
@@ -283,7 +283,9 @@ function Call({ block, time, context }) {
   const isOpen = context.folds.get(block.key) ?? (isTelling || block === context.found);
   const toggle = () => context.fold(block, !isOpen, block.key);
   const short = oneLine(look ? look.title || look.subject : telling(block.detail), 220);
-  const came = look ? outcomeOf(look, block.text, block.status) : '';
+  const came = look ? outcomeOf(look, block.text, block.status, Boolean(block.cuts.text)) : '';
+  const isSaid = block.text || block.cuts.text;
+  const isSilent = look?.kind === 'todos' && block.status === 'completed'; // All that it returns is that it is done.
   const sign = look?.kind === 'command' ? '$' : oneLine(look?.verb ?? block.name ?? 'tool', 80);
   return html`<div class=${`block call-block ${look ? `look-${look.kind}` : ''}`} aria-current=${currentOf(block, context)}>
     <${At} block=${block} time=${time} />
@@ -292,19 +294,31 @@ function Call({ block, time, context }) {
         <${Arrow} isOpen=${isOpen} /><span class="tool-name foreign" title=${oneLine(block.name ?? '', 80)}>${sign}</span>
         <span class=${`telling foreign${look?.title ? ' titled' : ''}`}>${short}</span>${came && html`<span class="came">${came}</span>`} <${Outcome} block=${block} /></button>
       ${isOpen && html`<div class="call-parts">
-        ${look ? html`<${CallLook} look=${look} />${block.cuts.detail != null && html`<p class="quiet">Only its beginning. <button type="button" class="small plain" onClick=${() => context.showWhole(block)}>Show all</button></p>`}` : html`<${RawArguments} block=${block} context=${context} />`}
-        ${block.text && look?.kind !== 'todos' && html`<div class="returned"><${Long} block=${block} field="text" text=${block.text} rows=${block.shown} context=${context} isMono isOutput /></div>`}
-        ${!block.text && block.status && block.status !== 'running' && html`<p class="quiet">It returned nothing.</p>`}
+        ${look ? html`<${CallLook} look=${look}><${CallArguments} block=${block} entries=${look.rest} context=${context} /><//>` : html`<${CallArguments} block=${block} entries=${argumentsOf(block)} context=${context} />`}
+        ${isSaid && !isSilent && html`<div class="returned"><${Long} block=${block} field="text" text=${block.text} rows=${block.shown} context=${context} isMono isOutput /></div>`}
+        ${!isSaid && block.status && block.status !== 'running' && html`<p class="quiet">It returned nothing.</p>`}
       </div>`}
     </div>
   </div>`;
 }
 
-/** @param {{ block: Block, context: Context }} props */
-function RawArguments({ block, context }) {
-  const entries = block.detail && typeof block.detail === 'object' ? Object.entries(block.detail) : [];
-  if (!entries.length) return null;
-  return html`<div class="arguments">${entries.map(([key, value]) => html`<div class="argument" key=${key}><span class="name foreign">${distinct(key)}</span><${Long} block=${block} field=${`detail ${key}`} text=${typeof value === 'string' ? value : JSON.stringify(value, null, 1)} context=${context} isMono isCutBy="detail" /></div>`)}</div>`;
+/**
+ * @param {Block | undefined} block
+ * @returns {Array<[string, any]>}
+ */
+const argumentsOf = (block) => (block?.detail && typeof block.detail === 'object' ? Object.entries(block.detail) : []);
+
+/**
+ * Arguments of a call, a long one folded. What the server has cut is told at the argument that it has cut, or below all
+ * if that is not one of them.
+ * @param {{ block: Block, entries: Array<[string, any]>, context: Context, others?: string[] }} props `others`: the
+ *   names of those that are told elsewhere
+ */
+function CallArguments({ block, entries, context, others = [] }) {
+  const names = new Set([...entries.map(([name]) => name), ...others]);
+  const cut = block.cuts.detail?.names ?? [];
+  return html`${entries.length > 0 && html`<div class="arguments">${entries.map(([name, value]) => html`<div class="argument" key=${name}><span class="name foreign">${distinct(argumentName(name))}</span><${Long} block=${block} field=${`detail ${name}`} text=${value} context=${context} isMono isCut=${cut.includes(name)} /></div>`)}</div>`}
+    ${cut.some((name) => name === undefined || !names.has(name)) && html`<p class="quiet">Only its beginning. <button type="button" class="small plain" onClick=${() => context.showWhole(block)}>Show all</button></p>`}`;
 }
 
 /** @param {{ block: Block, time: string, context: Context }} props */
@@ -312,8 +326,14 @@ function SubAgent({ block, time, context }) {
   const isOpen = context.folds.get(block.key) ?? holds(block, context.found);
   const toggle = () => context.fold(block, !isOpen, block.key);
   const calls = callsIn(block);
-  const { prompt, ...others } = { ...block.call?.detail, ...block.detail };
-  const rest = Object.entries(others);
+  // What it tells itself is later than its call. A prompt that is no text is an argument as any other.
+  const own = argumentsOf(block);
+  const told = new Set(own.map(([name]) => name));
+  const parts = [{ of: block, entries: own }];
+  const before = argumentsOf(block.call).filter(([name]) => !told.has(name));
+  if (block.call) parts.unshift({ of: block.call, entries: before });
+  const asked = parts.find(({ entries }) => entries.some(isToDo));
+  const answer = !block.text && block.call?.text ? block.call : block;
   return html`<div class="block sub-agent" aria-current=${currentOf(block, context)}>
     <${At} block=${block} time=${time} />
     <div class="body">
@@ -321,27 +341,29 @@ function SubAgent({ block, time, context }) {
         <${Arrow} isOpen=${isOpen} /><span class="tag foreign">${oneLine(block.agentType || 'agent', 40)}</span>
         <span class="telling foreign">${itemLabel(block)}</span> ${calls > 0 && html`<span class="quiet">${counted(calls, 'call')}</span>`} <${Outcome} block=${block} /></button>
       ${isOpen && html`<div class="inside">
-        ${prompt && html`<div class="block message from-person"><span class="at"></span><div class="body"><span class="kind">is to</span><${Long} block=${block} field="prompt" text=${prompt} context=${context} isMarkdown isCutBy="detail" /></div></div>`}
-        ${rest.length > 0 && html`<${Arguments} entries=${rest} />`}
+        ${asked && html`<div class="block message from-person"><span class="at"></span><div class="body"><span class="kind">is to</span><${Long} block=${asked.of} field="prompt" text=${asked.entries.find(isToDo)?.[1]} context=${context} isMarkdown isCut=${asked.of.cuts.detail?.names.includes('prompt') ?? false} /></div></div>`}
+        ${parts.map(({ of, entries }) => html`<${CallArguments} key=${of.key} block=${of} entries=${entries.filter((one) => !isToDo(one))} context=${context} others=${['prompt', ...(of === block ? [] : told)]} />`)}
         ${entriesOf(block.children).map((entry) => html`<${Line} key=${entry.key} entry=${entry} context=${context} />`)}
-        ${block.text && html`<div class="block message"><span class="at"></span><div class="body"><span class="kind">answered</span><${Long} block=${block} field="text" text=${block.text} context=${context} isMarkdown /></div></div>`}
-        ${!block.children.length && !block.text && html`<p class="quiet">Nothing of it is known yet.</p>`}
+        ${answer.text && html`<div class="block message"><span class="at"></span><div class="body"><span class="kind">answered</span><${Long} block=${answer} field="text" text=${answer.text} context=${context} isMarkdown /></div></div>`}
+        ${!block.children.length && !answer.text && html`<p class="quiet">Nothing of it is known yet.</p>`}
       </div>`}
     </div>
   </div>`;
 }
 
+/** @param {[string, unknown]} entry */
+const isToDo = ([name, value]) => name === 'prompt' && typeof value === 'string' && value !== '';
+
 /**
  * A text, folded where it is long; what the server has cut is fetched when one wants to see it.
  * @param {{ block: Block, field: string, text: unknown, context: Context, isMono?: boolean,
- *   isOutput?: boolean, isMarkdown?: boolean, isCutBy?: string, rows?: Sent.OutputRow[] }} props
- *   `rows`: the text as a terminal shows it
+ *   isOutput?: boolean, isMarkdown?: boolean, isCut?: boolean, rows?: Sent.OutputRow[] }} props
+ *   `text`: anything else is shown as JSON; `rows`: the text as a terminal shows it
  */
-function Long({ block, field, text, context, isMono, isOutput, isMarkdown, isCutBy = field, rows }) {
+function Long({ block, field, text, context, isMono, isOutput, isMarkdown, isCut = block.cuts[field] != null, rows }) {
   const key = `${block.key} ${field} all`;
   const isWhole = context.folds.get(key) ?? (currentOf(block, context) !== undefined);
-  const string = String(text ?? '');
-  const isCut = block.cuts[isCutBy] != null;
+  const string = text == null && isCut ? '' : argumentText(text);
   const isLong = string.length > FOLDED_CHARACTERS || lineCount(string) > FOLDED_LINES;
   const shown = isLong && !isWhole ? beginning(string) : string;
   const toggle = async () => {
