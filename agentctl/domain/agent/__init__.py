@@ -1,4 +1,4 @@
 """What an agent is and may do: its definition, its permissions, its powers and tools.
 
-Doors: `agentspec`, `driver_names`, `granted_powers`, `own_tools`, `permissions`, `telling_argument`.
+Doors: `agentspec`, `driver_names`, `granted_powers`, `own_tools`, `permissions`, `shell_line`, `telling_argument`.
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from agentctl.domain.agent.shell_line import shell_line
 from agentctl.lean import Any
 
 #: What a model calls its own call: it says nothing about what the call does.
@@ -25,17 +26,3 @@ def telling_of(arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             return key, shell_line(value)
     return None
-
-
-def shell_line(words: Sequence[str]) -> str:
-    """Return words quoted, each where a shell would take it for anything else; as `shell_line.js` does.
-
-    >>> shell_line(["rm", "-rf", "a b"]), shell_line(["FOO=1", "make", "CC=cc"])
-    ("rm -rf 'a b'", "'FOO=1' make CC=cc")
-    """
-    import shlex  # Few commands are lists.
-
-    quoted = [shlex.quote(word) for word in words]
-    if quoted and quoted[0] == words[0] and "=" in words[0]:  # Bare it would be an assignment.
-        quoted[0] = f"'{words[0]}'"
-    return " ".join(quoted)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentctl.domain.agent.telling_argument import shell_line
+from agentctl.domain.agent.shell_line import shell_line
 from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.codex.items import PATCH, SHELL, is_told_whole, mcp_name, patch_arguments
 from agentctl.drivers.dialogue import Ask

@@ -22,7 +22,7 @@ from agentctl.adapters.personal import home_folder
 from agentctl.adapters.taskdir import Root
 from agentctl.adapters.trust import is_trusted, read_trusted, trust_file
 from agentctl.adapters.yamldoc import parse_yaml
-from agentctl.domain.agent.telling_argument import shell_line
+from agentctl.domain.agent.shell_line import shell_line
 from agentctl.domain.names import check_name, is_name
 from agentctl.errors import AgentctlError, AtTerminal, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple

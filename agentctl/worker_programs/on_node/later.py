@@ -11,7 +11,7 @@ STAND_IN = {
     "agentctl.adapters": ("detached", "document", "origin", "searchpath", "watch", "yamldoc"),
     "agentctl.adapters.taskyaml": ("notifying", "reader", "roster", "running"),
     "agentctl.domain": ("answers", "question"),
-    "agentctl.domain.agent": ("permissions", "telling_argument"),
+    "agentctl.domain.agent": ("permissions", "shell_line", "telling_argument"),
     "agentctl.domain.markdown": ("inline_marks", "markdown_words", "text_blocks"),
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
     "agentctl.domain.text": ("containment", "nesting", "plaintext", "terminal_output"),

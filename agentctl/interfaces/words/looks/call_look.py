@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from agentctl.domain.agent.telling_argument import DESCRIPTION, shell_line
+from agentctl.domain.agent.shell_line import shell_line
+from agentctl.domain.agent.telling_argument import DESCRIPTION
 from agentctl.domain.text.plaintext import distinct, plain, whole
 from agentctl.domain.text.words_diff import ADDED, KEPT, REMOVED, DiffLine, Range, changed_lines, lines_diff
 from agentctl.encoding import as_utf8

@@ -24,7 +24,7 @@ const FIELDS = ['parent', 'status', 'agentType', 'name', 'text', 'shown', 'detai
 /** A sub-agent that lies deeper stands by itself: nobody reads that, and each costs a frame of the stack. */
 const DEEPEST = 20;
 
-/** What anybody may have written, and is no text, is not there. */
+/** What anybody may have written, and is not a text, is left out. */
 const IN_A_LINE = new Set(['status', 'agentType', 'name']);
 
 /**

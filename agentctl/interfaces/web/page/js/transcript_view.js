@@ -326,7 +326,7 @@ function SubAgent({ block, time, context }) {
   const isOpen = context.folds.get(block.key) ?? holds(block, context.found);
   const toggle = () => context.fold(block, !isOpen, block.key);
   const calls = callsIn(block);
-  // What it tells itself is later than its call. A prompt that is no text is an argument as any other.
+  // What it tells itself is later than its call. A prompt that is not a text is an argument as any other.
   const own = argumentsOf(block);
   const told = new Set(own.map(([name]) => name));
   const parts = [{ of: block, entries: own }];

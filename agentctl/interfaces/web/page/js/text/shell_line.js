@@ -1,5 +1,5 @@
 // A command that was given as a list of words, as the one line of a shell that says the same. Pure; so does
-// `domain/agent/telling_argument.py`, and `tests/unit/call_looks.json` has the cases of both.
+// `domain/agent/shell_line.py`, and `tests/unit/call_looks.json` has the cases of both.
 
 /** What a shell takes as it is; the first word of a line only without a `=`: it would be an assignment. */
 const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
