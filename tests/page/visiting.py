@@ -138,8 +138,9 @@ class Visit:
         return page
 
     def live(self) -> None:
-        """Wait until the page hears the server."""
+        """Wait until the page hears the server, and knows of which root it is: then it draws its view anew."""
         expect(self.page.get_by_role("banner").get_by_text("live", exact=True)).to_be_attached()
+        expect(self.page.get_by_role("main")).to_have_attribute("aria-busy", "false")
 
     def value(self, script: str, argument: Any = None) -> Any:
         """Return what a script in the page has as its value."""

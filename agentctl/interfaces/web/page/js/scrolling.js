@@ -106,6 +106,26 @@ export function useScrolled(tell) {
 }
 
 /**
+ * Scroll to where it was. A part that is drawn in pieces, or fetches some, may be as high as it was only later: so long
+ * it is tried again. Once it was there, rows that get their heights keep the place by themselves.
+ * @param {number} scroll
+ * @returns {() => void} leaves it
+ */
+function scrollBackTo(scroll) {
+  const over = new AbortController();
+  const goBack = () => {
+    main().scrollTop = scroll;
+    if (main().scrollTop >= Math.floor(scroll)) over.abort();
+  };
+  const observer = new ResizeObserver(goBack);
+  over.signal.addEventListener('abort', () => observer.disconnect());
+  onMove(() => over.abort(), over.signal);
+  goBack();
+  if (!over.signal.aborted) for (const part of main().children) observer.observe(part);
+  return () => over.abort();
+}
+
+/**
  * Once a part is there, scroll it back to where it was when one left it, and put the focus there, unless that has gone
  * somewhere since, or one types.
  * @param {boolean} isThere
@@ -116,20 +136,10 @@ export function useLastScroll(isThere, putFocus = () => {}) {
   useLayoutEffect(() => {
     const scroll = lastScroll();
     if (scroll === undefined || !isThere) return undefined;
-    const over = new AbortController();
-    // A part that is drawn in pieces, or fetches some, may be as high as it was only later.
-    const observer = new ResizeObserver(() => {
-      main().scrollTop = scroll;
-      if (main().scrollTop >= Math.floor(scroll)) over.abort();
-    });
-    over.signal.addEventListener('abort', () => observer.disconnect());
-    onMove(() => over.abort(), over.signal);
-    for (const part of main().children) observer.observe(part);
-    main().scrollTop = scroll;
     requestAnimationFrame(() => {
       const now = focused();
       if ([before.current, document.body, main()].includes(now) && !isField(now)) putFocus();
     });
-    return () => over.abort();
+    return scrollBackTo(scroll);
   }, [isThere]);
 }

@@ -74,7 +74,7 @@ export function App() {
   }, [placeKey]);
   // What was drawn before the root was known is drawn anew, with what is kept of it.
   return html`<${Head} />
-    <main id="main" ref=${frame} tabindex="-1" class=${`view-${place.view}`}><${Boundary} key=${`${about.root} ${placeKey}`} place=${place} /></main>
+    <main id="main" ref=${frame} tabindex="-1" aria-busy=${String(!about.isKnown)} class=${`view-${place.view}`}><${Boundary} key=${`${about.root} ${placeKey}`} place=${place} /></main>
     <${MarksBar} />
     <${Bar} />
     <${Said} />
