@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent_steps import agent, agent_world
+from tests.agent_steps import agent, agent_world, define
 from tests.life import forge, kill_shims, leader_of, orphan, read, says_ready, set_config, stands
 from tests.snapshots import snapshot
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch, statuses
@@ -521,3 +521,10 @@ def test_a_look_starts_nothing_and_writes_nothing(root: Path, tmp_path: Path) ->
     assert snapshot(task.path) == before
     for command in ("agentctl resume --lost", "agentctl wait b"):
         types(next(one for one in commands(told) if one == command))
+
+
+def test_of_an_agent_whose_program_was_ended_by_a_signal_no_name_is_made_up(root: Path) -> None:
+    new_task()
+    define(root, "breaks", "kill -SEGV $$")
+    run("spawn", "--agent", "breaks", "--name", "a", "--wait", "hi", check=False)
+    assert "It failed: a signal, which agentctl did not send, ended its program" in texts(why("a"))
