@@ -25,15 +25,17 @@ from tests.support import run, wait_until, worker
 
 #: Within 5 s, on a machine that does other things too.
 SEEN_MS = 7000
-#: The page gets a sign of life of the stream, and the rest of it once the test calls `goOn`.
+#: The page gets a sign of life of the stream where the test calls `giveSign`, and what comes on it with `goOn`.
 _SIGN_FIRST = """
 const real = window.fetch;
 window.fetch = async (...args) => {
   const answer = await real(...args);
   if (!String(args[0]).includes('/api/v1/events?')) return answer;
   const reader = answer.body.getReader();
+  const sign = new Promise((done) => { window.giveSign = done; });
   const rest = new Promise((done) => { window.goOn = done; });
   return new Response(new ReadableStream({ async start(to) {
+    await Promise.race([sign, rest]);
     to.enqueue(new TextEncoder().encode(': ping\\n\\n'));
     await rest;
     for (let part = await reader.read(); !part.done; part = await reader.read()) to.enqueue(part.value);
@@ -85,13 +87,25 @@ def test_a_server_that_hangs_is_seen_and_a_click_says_so(task: Task, site: Site,
     assert run("logs", "asks").out.count("answer: yes") == 1
 
 
+@pytest.mark.parametrize("path", ["/", "/tree"])
+def test_a_list_says_whether_the_server_is_heard(task: Task, visit: Visit, path: str) -> None:
+    spawn(ASKS, name="asks")
+    visit.context.add_init_script(_SIGN_FIRST)
+    page = visit.page
+    page.goto(visit.site.new_link(path))
+    expect(page.get_by_role("main")).to_contain_text("Connecting…")
+    expect(page.get_by_role("main")).to_have_attribute("aria-busy", "false")  # From here on the sign alone is news.
+    page.evaluate("giveSign()")
+    expect(page.get_by_role("main")).to_contain_text("Loading…")
+    expect(page.get_by_role("banner")).to_contain_text("connecting…")
+
+
 def test_a_page_is_live_once_it_knows_what_there_is(task: Task, visit: Visit) -> None:
     spawn(ASKS, name="asks")
     visit.context.add_init_script(_SIGN_FIRST)
     page = visit.page
     page.goto(visit.site.new_link("/"))
     expect(page.get_by_role("banner")).to_contain_text("connecting…")
-    expect(page.get_by_role("main")).to_contain_text("Loading…")
     for key in ("M", "x"):
         page.keyboard.press(key)
         expect(said(page)).to_contain_text("the workers are still being loaded")

@@ -1,7 +1,7 @@
 // Tells a person by the browser, where they have asked for it, of what needs them while no tab of the page is seen.
 import { change, kept } from './kept.js';
 import { go, workerHref } from './router.js';
-import { connection, fleet, listen, partsOf } from './store.js';
+import { countOfNeeds, fleet, listen, partsOf } from './store.js';
 import { needNotices, newNotices } from './text/need_notices.js';
 import { isSeenElsewhere, showWhetherSeen, turn } from './turns.js';
 
@@ -85,7 +85,7 @@ function seen() {
 /** How many need a person, at the icon of the page where a system shows it. */
 function showCount() {
   if (!navigator.setAppBadge) return;
-  const count = tells() ? connection.hiddenCount ?? fleet.order.of('needs_you').length : 0;
+  const count = tells() ? countOfNeeds() : 0;
   (count ? navigator.setAppBadge(count) : navigator.clearAppBadge()).catch(() => {});
 }
 

@@ -4,7 +4,7 @@ import { startTelling } from './browser_notices.js';
 import { html, render } from './dom.js';
 import { keepEarly } from './kept.js';
 import { App } from './shell.js';
-import { about, applyFleet, changed, connection, takeEvent, takeFleet, takeReset } from './store.js';
+import { about, changed, takeCount, takeEvent, takeFleet, takeReset, takeState } from './store.js';
 import { openStream } from './stream.js';
 import { applyTheme } from './theme.js';
 
@@ -32,16 +32,9 @@ openStream({
   onEvent: takeEvent,
   onReset: takeReset,
   onState: (state, heardAt) => {
-    const isNews = connection.state !== state;
-    if (isNews && state === 'open') applyFleet();
-    Object.assign(connection, { state, heardAt });
-    if (isNews) changed('connection');
-    if (isNews && state === 'open') askAbout();
+    if (takeState(state, heardAt)) askAbout();
   },
-  onCount: (count) => {
-    connection.hiddenCount = count;
-    changed('connection');
-  },
+  onCount: takeCount,
 });
 
 // What was kept is kept by root; but a server that does not answer does not keep the page away.

@@ -5,12 +5,12 @@ import { filterOf } from './filtering.js';
 import { keepHere, keptHere, ofEachRoot } from './kept.js';
 import { useKeys } from './keys.js';
 import { MarkBox, marks, noSelection, toggleMark, useMarking } from './marking.js';
-import { Arrow, Foreign, Sign, WorkerTime } from './pieces.js';
+import { Arrow, Foreign, NotHere, Sign, WorkerTime } from './pieces.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
 import { go, route, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { follow, reveal, useLastScroll, useScrolled, useStaying } from './scrolling.js';
-import { about, changed, connection, fleet, partsOf, sending, useTopics, whyNobody } from './store.js';
+import { about, changed, fleet, partsOf, sending, useTopics, whyNobody } from './store.js';
 import { costWords, NEEDS, saidOf, shortNumber, signOf, tokensOf } from './words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { useWorkerKeys } from './worker_keys.js';
@@ -159,7 +159,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
     if (chosen.cursor) focusOn(chosen.cursor, true);
   });
 
-  if (!fleet.isKnown) return html`<p class="quiet pad">${connection.heardAt ? 'Loading…' : 'Connecting…'}</p>`;
+  if (!fleet.isKnown) return html`<${NotHere} />`;
   /** @param {Sent.Need} need */
   const cursorAt = (need) => {
     /** @type {number[]} */

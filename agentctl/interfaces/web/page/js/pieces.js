@@ -4,7 +4,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { waitedFor } from './outstanding.js';
 import { go } from './router.js';
 import { plain } from './safe_text.js';
-import { connection, useTopics } from './store.js';
+import { useConnection, useTopics } from './store.js';
 import { duration, secondsSince, timeOf } from './words.js';
 
 /**
@@ -64,6 +64,12 @@ export function Problem({ error, id = undefined }) {
   </div>`;
 }
 
+/** What stands in a list of workers before any are known. */
+export function NotHere() {
+  const { state } = useConnection();
+  return html`<p class="quiet pad">${state === 'heard' ? 'Loading…' : 'Connecting…'}</p>`;
+}
+
 /** So long behind each try without an answer, while the server is heard, comes the next one; then there is none. */
 const UNHEARD_PAUSES_MS = [0, 4000, 16_000, 64_000];
 
@@ -74,7 +80,7 @@ const UNHEARD_PAUSES_MS = [0, 4000, 16_000, 64_000];
  * @param {() => void} load
  */
 export function useHeardAgain(error, load) {
-  useTopics('connection');
+  const connection = useConnection();
   const wasOpen = useRef(false);
   const tries = useRef(0);
   const isOpen = connection.state === 'open';

@@ -15,7 +15,7 @@ import { back, go, route, setQuery } from './router.js';
 import { toBegin } from './scrolling.js';
 import { SearchView } from './search_view.js';
 import { MarksBar } from './several.js';
-import { about, connection, fleet, said, unsay, useTopics } from './store.js';
+import { about, countOfNeeds, fleet, said, unsay, useConnection, useTopics } from './store.js';
 import { TaskView } from './task_view.js';
 import { nextTheme, themeNow, themeWords } from './theme.js';
 import { TreeView } from './tree_view.js';
@@ -26,7 +26,11 @@ import { WorkerView } from './worker_view.js';
 
 /** @param {string | undefined} task */
 const openDispatch = (task) => openDialog(Dispatch, { task });
-const needsCount = () => connection.hiddenCount ?? fleet.order.of('needs_you').length;
+
+function useNeedsCount() {
+  useTopics('fleet', 'connection');
+  return countOfNeeds();
+}
 
 const TITLES = table({ needs: 'Workers by need', tree: 'Tree', search: 'Search' });
 
@@ -94,8 +98,8 @@ function Boundary({ place }) {
 
 /** The title of the window counts who needs a person; that of the view is the name of what is in it. */
 function Title() {
-  useTopics('fleet', 'route', 'connection');
-  const count = needsCount();
+  useTopics('route');
+  const count = useNeedsCount();
   const name = route.place.view === 'needs' ? '' : `${titleOf(route.place)} · `;
   useEffect(() => {
     document.title = `${count ? `(${count}) ` : ''}${name}agentctl`;
@@ -107,8 +111,8 @@ function Title() {
 const LINKS = [['/', 'needs', 'By need', '◉'], ['/tree', 'tree', 'Tree', '≡'], ['/search', 'search', 'Search', '⌕']];
 
 function NavLinks({ isBar = false }) {
-  useTopics('fleet', 'route');
-  const count = needsCount();
+  useTopics('route');
+  const count = useNeedsCount();
   return LINKS.map(([href, view, words, icon]) => html`<a key=${view} href=${href} aria-current=${route.place.view === view ? 'page' : undefined}>
     ${isBar && html`<span class="icon" aria-hidden="true">${icon}</span>`}<span>${words}</span>${view === 'needs' && count > 0 && html`<span class="badge">${count}<span class="unseen"> need you</span></span>`}</a>`);
 }
@@ -152,12 +156,13 @@ function Filter() {
 
 /** Whether the page hears the server, and since when it does not. */
 function Link() {
-  useTopics('connection', 'now');
-  if (connection.state === 'open') return html`<span class="link on" title="Live"><span aria-hidden="true">●</span><span class="unseen">live</span></span>`;
-  const seconds = connection.heardAt ? (Date.now() - connection.heardAt) / 1000 : null;
-  if (seconds === null || connection.state === 'opening') return html`<span class="link">connecting…</span>`;
+  useTopics('now');
+  const { state, heardAt } = useConnection();
+  if (state === 'open') return html`<span class="link on" title="Live"><span aria-hidden="true">●</span><span class="unseen">live</span></span>`;
+  const seconds = heardAt ? (Date.now() - heardAt) / 1000 : null;
+  if (seconds === null || state === 'opening' || state === 'heard') return html`<span class="link">connecting…</span>`;
   if (seconds < 1) return html`<span class="link"><span aria-hidden="true">●</span></span>`;
-  const words = connection.state === 'silent' ? 'no answer' : 'offline';
+  const words = state === 'silent' ? 'no answer' : 'offline';
   return html`<span class="link off">${words}, last seen ${duration(seconds, true)} ago</span>`;
 }
 

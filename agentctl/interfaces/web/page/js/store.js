@@ -20,11 +20,12 @@ export const fleet = {
   /** Counts the changes of which workers there are and to what they belong. */
   shape: 0,
 };
+/** @import { LinkState } from './stream.js' */
 /**
- * What is known of the server.
- * @type {{ state: 'opening' | 'open' | 'silent' | 'lost', heardAt: number, hiddenCount: number | null }}
+ * What is known of the server. Others have it by `useConnection`: what is drawn of it is never what it was before.
+ * @type {{ state: LinkState, heardAt: number, hiddenCount: number | null }}
  */
-export const connection = { state: 'opening', heardAt: 0, hiddenCount: null };
+const connection = { state: 'opening', heardAt: 0, hiddenCount: null };
 export const about = { version: '', root: '', readOnly: false, isKnown: false };
 /**
  * The last events of this page's time, each once; `count` counts all, `epoch` how often some may have been missed.
@@ -114,6 +115,40 @@ export function useTopics(...topics) {
 setInterval(() => {
   if (!document.hidden) changed('now');
 }, 1000);
+
+// -- the connection ---------------------------------------------------------------------------------------------------
+
+/**
+ * Take how the connection is; return whether it has just become open.
+ * @param {LinkState} state
+ * @param {number} heardAt
+ */
+export function takeState(state, heardAt) {
+  const isNews = connection.state !== state;
+  const isOpened = isNews && state === 'open';
+  if (isOpened) applyFleet();
+  Object.assign(connection, { state, heardAt });
+  if (isNews) changed('connection');
+  return isOpened;
+}
+
+/**
+ * Take how many need a person, of a page that has no connection.
+ * @param {number} count
+ */
+export function takeCount(count) {
+  connection.hiddenCount = count;
+  changed('connection');
+}
+
+/** The connection, of a component that is drawn again when it changes; its `heardAt` changes all the time. */
+export function useConnection() {
+  useTopics('connection');
+  return connection;
+}
+
+/** How many need a person: topics `fleet` and `connection`. */
+export const countOfNeeds = () => connection.hiddenCount ?? fleet.order.of('needs_you').length;
 
 // -- the fleet --------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,8 @@ const LOOK_MS = 500;
 /** After a longer absence the events in between are fetched by those who show them, and no others. */
 const RESUMED_MS = 60_000;
 
-/** @typedef {'opening' | 'open' | 'silent' | 'lost'} LinkState */
+/** Nothing is heard yet; it is heard, and what there is has not come yet; all of it has. */
+/** @typedef {'opening' | 'heard' | 'open' | 'silent' | 'lost'} LinkState */
 
 /**
  * @param {{ onFleet: (message: Sent.FleetMessage) => void, onEvent: (event: Sent.Event) => void,
@@ -87,7 +88,7 @@ export function openStream(tell) {
         pause = FIRST_PAUSE_MS;
         parse(value);
         // A server that is still looking sends signs of life, and a large fleet comes in many parts.
-        tell.onState(isCaughtUp ? 'open' : 'opening', heardAt);
+        tell.onState(isCaughtUp ? 'open' : 'heard', heardAt);
       }
     } catch { /* It is opened again below. */ }
     if (current === abort) lose();

@@ -7,7 +7,7 @@ import { keepHere, keptHere, ofEachRoot } from './kept.js';
 import { isBound, isField, sayWhy, useKeys } from './keys.js';
 import { marks, noSelection, toggleMark, useMarking } from './marking.js';
 import { waitedFor } from './outstanding.js';
-import { Sign, WorkerTime } from './pieces.js';
+import { NotHere, Sign, WorkerTime } from './pieces.js';
 import { go, route, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
 import { reveal, useLastScroll, useStaying } from './scrolling.js';
@@ -281,7 +281,7 @@ export function TreeView() {
     sayWhy(`no line begins with ${text}`);
   };
 
-  if (!fleet.isKnown) return html`<p class="quiet pad">Loading…</p>`;
+  if (!fleet.isKnown) return html`<${NotHere} />`;
   if (!lines.length) return html`<div class="empty"><p>${shows ? 'No worker fits the filter.' : 'There is no task yet.'}</p></div>`;
   const tabId = at >= 0 ? cursor.id : lines[0].id;
   return html`<div class="tree-head" aria-hidden="true"><span></span><span>tokens</span><span>calls</span><span>cost</span><span>time</span></div>
