@@ -7,6 +7,7 @@ take no lock.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -15,12 +16,26 @@ from agentctl.adapters.files import AnyPath, storage_errors, write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import open_plain, pieces
 from agentctl.domain.events import QUEUED, REMOVED, BadLine, Event, about, decode, encode
+from agentctl.errors import StorageError
 
 #: The decoded events of a block stay in the processor's cache: twice as much makes a list of 10,000 workers 2 % slower.
 _BLOCK = 1 << 15
 #: No line of ours is as long. A longer one is skipped without being held in memory.
 LONGEST_LINE = 4 << 20
 _TOO_LONG = f"longer than {LONGEST_LINE} bytes"
+
+
+class NotFlushed(StorageError):
+    """What was appended is in the log, and it is not known whether a power cut leaves it there.
+
+    Attributes:
+        begin: Its offset.
+        end: The offset after it.
+    """
+
+    def __init__(self, refusal: StorageError, begin: int, end: int) -> None:
+        super().__init__(refusal.wrong, refusal.steps)
+        self.begin, self.end = begin, end
 
 
 def append(
@@ -42,7 +57,8 @@ def append(
         The offset in the log after them; None if nothing was appended.
 
     Raises:
-        StorageError: The disk is full or read-only; the log is as it was, unless the disk has failed at the flush.
+        NotFlushed: The disk has failed at the flush: the log has the events.
+        StorageError: The disk is full or read-only; the log is as it was.
         LockTimeout: Another writer is stuck.
     """
     data = encode(events) if known is None else b""
@@ -61,13 +77,42 @@ def append(
                 os.ftruncate(fd, size)
                 raise
             keep = os.dup(fd) if durable else None
-        # Outside the lock: others append meanwhile, and one flush may serve several of them.
-        if keep is not None:
-            _flush(keep)
     except OSError:
         with storage_errors(path, "append to"):
             raise
-    return size + len(data)
+    end = size + len(data)
+    # Outside the lock: others append meanwhile, and one flush may serve several of them.
+    if keep is not None:
+        try:
+            with storage_errors(path, "flush"):
+                _flush(keep)
+        except StorageError as error:
+            raise NotFlushed(error, size, end) from error
+    return end
+
+
+def flush_again(path: AnyPath, found: NotFlushed) -> None:
+    """Make what was appended survive a power cut after all.
+
+    It is written once more where it is: after a flush that failed, the kernel may take what it has in memory for
+    written (https://lwn.net/Articles/752063/), and the next flush would succeed without it.
+
+    Raises:
+        StorageError: The disk still refuses it.
+    """
+    with storage_errors(path, "flush"):
+        fd = open_plain(path, os.O_RDWR)
+        try:
+            _write_again(fd, found)
+            _sync(fd)
+        finally:
+            os.close(fd)
+
+
+def _write_again(fd: int, found: NotFlushed) -> None:
+    size = found.end - found.begin
+    if os.pwrite(fd, os.pread(fd, size, found.begin), found.begin) < size:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def flush(path: AnyPath) -> None:
@@ -78,9 +123,13 @@ def flush(path: AnyPath) -> None:
 
 def _flush(fd: int) -> None:
     try:
-        os.fsync(fd) if not hasattr(os, "fdatasync") else os.fdatasync(fd)
+        _sync(fd)
     finally:
         os.close(fd)
+
+
+def _sync(fd: int) -> None:
+    os.fsync(fd) if not hasattr(os, "fdatasync") else os.fdatasync(fd)
 
 
 def cut_torn_tail(fd: int) -> int:

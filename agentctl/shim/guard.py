@@ -334,7 +334,7 @@ class _Attempts:
 
     def _one_attempt(self, control: int, number: int) -> tuple[Decision, bool]:
         if (loss := self.guard.loss()) is not None:
-            return Decision(status=Status.CANCELLED, message=loss.message, attempt=number), False
+            return _lost_its_place(loss, number), False
         if not self.is_taken_over:
             if (held_before := held_end(self.worker)) is not None:
                 return held_before, False  # It was cancelled in the queue, and the disk refused that.
@@ -363,10 +363,14 @@ class _Attempts:
         failpoints.reached("shim.after-fork")
         started_at = now_iso()
         try:
-            self._write_start(unborn, number, started_at)
+            doubt = self._write_start(unborn, number, started_at)
+            called_off = None if doubt is None else self._flushed(doubt, unborn, control, number)
         except BaseException:
             unborn.abandon()
             raise
+        if called_off is not None:
+            unborn.abandon()
+            return called_off, False
         problem = unborn.open_gate()
         failpoints.reached("shim.after-gate")
         if problem is not None:
@@ -434,8 +438,12 @@ class _Attempts:
             return None
         return Decision(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
 
-    def _write_start(self, unborn: Unborn, number: int, started_at: str) -> None:
-        """Write the worker's identity to disk, then its start to the log; the gate is opened after this."""
+    def _write_start(self, unborn: Unborn, number: int, started_at: str) -> eventlog.NotFlushed | None:
+        """Write the worker's identity to disk, then its start to the log; the gate is opened after this.
+
+        Returns:
+            Why it is not known whether the start would survive a power cut; None if it would.
+        """
         identity = processes.identify(unborn.pid)
         known = identity.to_json() if identity else {}
         worker = {**known, "cookie": self.cookie, "startedAt": started_at, "attempt": number, "since": monotonic()}
@@ -443,18 +451,44 @@ class _Attempts:
         failpoints.reached("shim.after-identity")
         born = {"pid": unborn.pid, "start": known.get("start")}
         if self.guard.state is GuardState.STARTED:
-            return  # Another process stands in for a worker on a node, which goes on.
-        if number == 1:
-            runner = {"runner": self.spec.placement["runner"]} if self.spec.placement else {}
-            self.since = self._event(ev.STARTED, {**born, "shimPid": os.getpid(), **runner}, started_at) or 0
-        else:
-            self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
+            return None  # Another process stands in for a worker on a node, which goes on.
+        doubt = None
+        try:
+            if number == 1:
+                runner = {"runner": self.spec.placement["runner"]} if self.spec.placement else {}
+                self.since = self._event(ev.STARTED, {**born, "shimPid": os.getpid(), **runner}, started_at) or 0
+            else:
+                self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
+        except eventlog.NotFlushed as error:
+            doubt = error
         failpoints.reached("shim.after-started")
         # After the event: if a full disk refuses that, the worker is still in the queue and nothing ran.
         if self.guard.state is GuardState.QUEUED:
             remove_ticket(self.shim.tree, self.ticket)
         self.guard.happen(GuardHappening.STARTED)
         failpoints.reached("shim.after-ticket")
+        return doubt
+
+    def _flushed(self, doubt: eventlog.NotFlushed, unborn: Unborn, control: int, number: int) -> Decision | None:
+        """Wait until a start that is in the log is on disk, too; return how the worker ends if it is called off.
+
+        To all who read the log it has started, so it is not put back. It is let go once the disk has its start: after a
+        power cut it would run a second time otherwise. Meanwhile it keeps its slot: nothing else begins on this disk.
+        """
+        self.shim.answer({"status": Status.RUNNING, "pid": unborn.pid})
+        problem: StorageError = doubt
+        while (loss := self.guard.loss()) is None and not self._is_to_be_cancelled():
+            self.guard.note(problem)
+            self.deferral.say(problem, start=True)
+            self.shim.wakeups.rest(STORAGE_RETRY_S, control)
+            try:
+                eventlog.flush_again(self.worker.task.events, doubt)
+            except StorageError as again:
+                problem = again
+            else:
+                self.deferral.look()
+                return None
+        return self._cancelled_ending(number) if loss is None else _lost_its_place(loss, number)
 
     def _event(self, kind: str, payload: Mapping[str, Any], at: str | None = None) -> int | None:
         if not self.guard.is_in_place():
@@ -566,6 +600,11 @@ class _Attempts:
         if ending.status is Status.FAILED:
             self.guard.have_told()
         self.guard.happen(GuardHappening.ENDED)
+
+
+def _lost_its_place(loss: Loss, attempt: int) -> Decision:
+    """Return the end of a worker whose folders were taken away before it was let go."""
+    return Decision(status=Status.CANCELLED, message=loss.message, attempt=attempt)
 
 
 def _unstarted(problem: str, attempt: int = 1) -> Decision:

@@ -165,7 +165,7 @@ class _Shim:
                 return None  # A removed task: nothing new is started.
             if done is not None and (done.mine is not None or done.launches or done.problem is None):
                 break
-            self.wakeups.rest(STORAGE_RETRY_S)
+            self.wakeups.pause(STORAGE_RETRY_S)
         if done is None:
             return None
         complete_dispatch(self.tree, done, folder=self.folder)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from agentctl.adapters import locks
+from agentctl.adapters.clock import monotonic
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.signals import signal
 
@@ -47,6 +48,15 @@ class Wakeups:
                 with contextlib.suppress(BlockingIOError):
                     os.read(fd, _MOST_BYTES)
         return readable
+
+    def pause(self, seconds: float) -> None:
+        """Sleep for all of `seconds`, whatever wakes, unless this shim is told to end.
+
+        A rest before another try is cut short by the child of the last one, which has just ended.
+        """
+        until = monotonic() + seconds
+        while (left := until - monotonic()) > 0 and not self.is_told_to_end:
+            self.rest(left)
 
 
 def _wake(_number: int, _frame: object) -> None:

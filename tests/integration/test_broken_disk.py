@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -397,6 +398,53 @@ def test_where_the_own_folder_in_memory_takes_no_files_any_more_the_next_step_he
     assert done.returncode == 0, done
     assert "Read-only file system" in (tmp_path / "home" / "told").read_text()
     assert [line.split("\t")[:2] for line in done.stdout.splitlines()[-2:]] == [["a", "cancelled"], ["b", "cancelled"]]
+
+
+def held_start(task: Task, faulty: Faults, *queued: str) -> None:
+    """Let the disk refuse to flush the start of the first of these, which wait for the only slot."""
+    spawn(worker("sleeps", 100), name="first")
+    for name in queued:
+        run("spawn", "--queue", "--name", name, "--", "touch", str(task.path / f"ran-{name}"))
+    rested(task, first="active", **dict.fromkeys(queued, "pending"))
+    faulty.fail(task.path / "events.jsonl", layer.SYNC, errno.EDQUOT)
+    os.kill(pid_of(task, "first"), signal.SIGKILL)
+    wait_until(lambda: run("list").out, accept=lambda told: "its start is held" in told, what="the start to be held")
+
+
+def test_a_start_that_a_disk_does_not_flush_is_held_and_costs_no_other_worker(root: Path, faulty: Faults) -> None:
+    task = new_task(cap=1)
+    held_start(task, faulty, "a", "b", "c")
+    assert statuses() == {"first": "failed", "a": "running", "b": "queued", "c": "queued"}
+    assert "Its program has not begun" in run("why", "a").out
+    assert "the disk is full: cannot flush" in run("why", "a").out
+    assert not list(task.path.glob("ran-*"))
+    faulty.mend()
+    run("wait-all", "--timeout-seconds", "30", check=False)  # One has failed.
+    assert statuses() == {"first": "failed", **dict.fromkeys("abc", "completed")}
+    assert len(list(task.path.glob("ran-*"))) == 3
+    assert [event["agentInstance"] for event in task.events("agent.started")] == ["first", "a", "b", "c"]
+    assert run("doctor", check=False).code == 0
+
+
+def test_a_start_that_is_held_can_be_cancelled_and_never_begins(root: Path, faulty: Faults) -> None:
+    task = new_task(cap=1)
+    held_start(task, faulty, "a")
+    run("cancel", "a")
+    faulty.mend()
+    assert is_settled(task, "a")["status"] == "cancelled"
+    assert not list(task.path.glob("ran-*"))
+    assert task.tickets() == []
+    assert run("doctor", check=False).code == 0
+
+
+def test_a_start_that_is_held_in_a_task_that_is_removed_never_begins(root: Path, faulty: Faults) -> None:
+    task = new_task(cap=1)
+    held_start(task, faulty, "a")
+    shim = shim_of(task, "a")
+    away = root.parent / "away"
+    task.path.rename(away)
+    wait_until(lambda: is_alive(shim), accept=lambda alive: not alive, what="its shim to be gone")
+    assert not list(away.glob("ran-*"))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from agentctl.adapters import eventlog
 from agentctl.domain.events import BadLine, encode, make_event
+from agentctl.errors import StorageError
 from tests.ready import ENDED, ended_task
 from tests.steps import Task, row, spawn, statuses
 from tests.support import REPOSITORY, alike, run, start_argv, worker
@@ -288,3 +290,29 @@ def test_a_writer_that_stands_still_stops_no_reader(task: Task) -> None:
     assert statuses() == ENDED
     assert run("events").out.count("\n") == len(log_of(task).read_bytes().splitlines())
     holder.communicate("\n", timeout=20)
+
+
+def test_what_a_disk_did_not_flush_is_in_the_log_and_is_written_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "events.jsonl"
+    eventlog.append(log, [event(1)])
+    monkeypatch.setattr(os, "fdatasync", fails_to_flush)
+    with pytest.raises(eventlog.NotFlushed, match=r"cannot flush .*events\.jsonl: Input/output error") as refused:
+        eventlog.append(log, [event(2)])
+    with pytest.raises(StorageError):
+        eventlog.flush_again(log, refused.value)
+    monkeypatch.undo()
+    eventlog.append(log, [event(3)])
+    before = log.read_bytes()
+    os.utime(log, (0, 0))
+    eventlog.flush_again(log, refused.value)
+    assert log.read_bytes() == before == b"".join(encode([event(number)]) for number in (1, 2, 3))
+    assert os.stat(log).st_mtime > 0
+    log.write_bytes(before[: refused.value.begin])
+    with pytest.raises(StorageError):
+        eventlog.flush_again(log, refused.value)
+
+
+def fails_to_flush(_fd: int) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -134,7 +134,7 @@ def standing_words(row: WorkerRow) -> str | None:
     if row["reason"]:
         return _then_late(row, row["reason"])
     if "refused" in row:
-        what = "its end is held" if "end" in row["refused"] else "it is asked to stop"
+        what = next((words for key, words in _HELD if key in row["refused"]), "it is asked to stop")
         return f"{what}: {row['refused'].get('problem')}"
     account, health = row["awaitsAccount"], row["health"]
     if health in (STRANDED, HELD):
@@ -180,6 +180,8 @@ def on_node(row: WorkerRow) -> str | None:
 
 
 #: The field of a row and the words for it, the most pressing first.
+#: By what the disk refuses of a worker: what of it is held.
+_HELD = (("end", "its end is held"), ("start", "its start is held"))
 _UNUSUAL = (
     ("survivors", "survivors"), ("paused", "paused"), ("askedBelow", "a child asks"), ("stalled", "stalled"),
     ("awaitsChildren", "awaits children"),

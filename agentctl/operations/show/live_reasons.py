@@ -121,6 +121,8 @@ def _refused(facts: WorkerFacts) -> Part:
     if isinstance(end, dict):
         how = evidence_fields(end, "status", "reason", "exitCode", "signal")
         text = f"It has ended ({how}), but its disk refuses that: {problem}."
+    elif refused.get("start"):
+        text = f"Its program has not begun, as its disk refuses its start: {problem}."
     evidence = [Evidence(PROCESS, "its shim", "holds in memory what the disk refuses, and writes it once it can")]
     return [Statement(text, evidence)], [WayOut("make the disk take files again; leave its shim alone until then")]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The requests; each is written by commands, and removed by the worker's guardian once the disk has it.
 CANCEL, PAUSE = "cancel", "pause"
-#: What the worker's guardian holds and says meanwhile: {end, paused, problem}. It alone writes this.
+#: What the worker's guardian holds and says meanwhile: {start, end, paused, problem}. It alone writes this.
 _STANDING = "standing"
 #: Which queues of a tree of tasks are held: of its root task, in the place of a worker.
 HOLD = "hold"

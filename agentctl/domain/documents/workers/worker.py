@@ -72,6 +72,8 @@ class RefusedByDisk(TypedDict, total=False):
     """What the disk refuses of a worker."""
 
     problem: str
+    #: Its start is in the log, and its program has not begun.
+    start: bool
     #: How it has ended, as in `exit.json`.
     end: dict[str, Any]
     #: Whether it is paused.
