@@ -437,6 +437,23 @@ def test_a_start_that_is_held_can_be_cancelled_and_never_begins(root: Path, faul
     assert run("doctor", check=False).code == 0
 
 
+def test_a_question_that_a_disk_does_not_flush_is_asked_once(root: Path, faulty: Faults) -> None:
+    task = new_task()
+    go, answer = root.parent / "go", root.parent / "answer"
+    asks = f"until [ -e {go} ]; do sleep 0.02; done; {shlex.join(support.PROGRAM)} interact ask 'Go on?' > {answer}"
+    spawn(["sh", "-c", asks], name="a")
+    rested(task, a="active")
+    faulty.fail(task.path / "events.jsonl", layer.SYNC, errno.EIO)
+    go.touch()
+    wait_until(statuses, accept=lambda told: told == {"a": "blocked"}, what="its question")
+    faulty.mend()
+    run("answer", "a", "--id", "q1", "yes")
+    run("wait", "a")
+    assert is_settled(task, "a")["status"] == "completed"
+    assert answer.read_text() == "yes\n"
+    assert [event["payload"]["id"] for event in task.events("interaction.requested")] == ["q1"]
+
+
 def test_a_start_that_is_held_in_a_task_that_is_removed_never_begins(root: Path, faulty: Faults) -> None:
     task = new_task(cap=1)
     held_start(task, faulty, "a")

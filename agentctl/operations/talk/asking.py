@@ -192,7 +192,8 @@ def _put(worker: WorkerDir, question: Question, lock: int, *, is_new: bool) -> A
         events.append(event_of(worker, ev.ASKED, payload))
     if not worker.answer(question.id).exists():
         events.append(event_of(worker, ev.BLOCKED, {"id": question.id}))
-    eventlog.append(worker.task.events, events)
+    with contextlib.suppress(eventlog.NotFlushed):  # The log has it, and a power cut would end the asker, too.
+        eventlog.append(worker.task.events, events)
     return Asked(question, lock, content)
 
 
