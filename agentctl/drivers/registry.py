@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 
 from agentctl.adapters.searchpath import program_at
 from agentctl.domain.agent.driver_names import ANY_ACP, COMMAND, PLAIN
@@ -12,6 +11,7 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
 from agentctl.errors import Argument, NotFound, Refused, WithArguments
+from agentctl.parts import part
 
 #: The drivers that are modules of their own, in order of preference: the first one that is installed is taken.
 _OWN_DRIVERS = ("claude", "codex")
@@ -62,7 +62,7 @@ def load(name: str) -> Driver:
         UsageError: The file of a person's own programs is not valid.
     """
     if name in (*_OWN_DRIVERS, PLAIN, COMMAND):
-        driver: Driver = import_module(f"agentctl.drivers.{name}").DRIVER
+        driver: Driver = part(f"agentctl.drivers.{name}", "DRIVER")
         return driver
     from agentctl.drivers.acp.known import known_programs
     from agentctl.drivers.acp.program import AcpProgram, driver_of

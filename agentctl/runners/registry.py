@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from agentctl.domain.placement import LOCAL
 from agentctl.errors import NotFound
+from agentctl.parts import part
 from agentctl.runners.runner import Runner
 
 GROUP = "agentctl.runners"
@@ -19,7 +18,7 @@ def load(name: str) -> Runner:
         NotFound: There is none of this name.
     """
     if name in _OWN:
-        runner: Runner = import_module(_OWN[name]).RUNNER
+        runner: Runner = part(_OWN[name], "RUNNER")
         return runner
     from importlib.metadata import entry_points  # 10 ms: only for runners of other packages.
 

@@ -7,7 +7,6 @@ import os.path
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from agentctl.domain.agent.permissions import ANSWERS, BadValue
@@ -17,6 +16,7 @@ from agentctl.drivers.dialogue import Dialogue, Driver, HomeFolder
 from agentctl.drivers.marks import Marks, names_of_row
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, READ_ONLY, Order
 from agentctl.lean import NamedTuple
+from agentctl.parts import part
 
 #: The extra of agentctl that installs the library, which has the same name.
 EXTRA = "acp"
@@ -267,19 +267,19 @@ _LINGERS_S = 2.0
 def _home(row: AcpProgram, order: Order) -> HomeFolder | None:
     if not row.home:
         return None
-    home: HomeFolder | None = import_module(f"agentctl.drivers.{row.home}.adapter_home").home_of(order)
+    home: HomeFolder | None = part(f"agentctl.drivers.{row.home}.adapter_home", "home_of")(order)
     return home
 
 
 def _writer_lock(home: str, inherited: Mapping[str, str], session: str) -> str:
     """Return the lock of a session: it is one of the program within, whose folder has it."""
-    path: str = import_module(f"agentctl.drivers.{home}.sessions").writer_lock(inherited, session)
+    path: str = part(f"agentctl.drivers.{home}.sessions", "writer_lock")(inherited, session)
     return path
 
 
 def _dialogue(order: Order) -> Dialogue:
     # By its name: the library comes with it, and only a running agent may load that.
-    dialogue: Dialogue = import_module(f"{__package__}.conversation").AcpDialogue(order)
+    dialogue: Dialogue = part(f"{__package__}.conversation", "AcpDialogue")(order)
     return dialogue
 
 

@@ -31,6 +31,7 @@ STAND_IN = {
 }  # fmt: skip
 #: Of a post.
 POST = {
+    "agentctl": ("parts",),
     "agentctl.adapters": (
         "accepted", "definitions", "extras", "mounts", "privaterows", "trust", "uvtool", "versions", "yamldoc",
     ),

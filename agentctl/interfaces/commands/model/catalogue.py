@@ -6,9 +6,9 @@ A command loads its own module and what that imports. So `list` does not load wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 
 from agentctl.lean import TYPE_CHECKING, NamedTuple
+from agentctl.parts import part
 
 if TYPE_CHECKING:
     from agentctl.interfaces.commands.model.command_model import Command, Family
@@ -129,8 +129,8 @@ def command_named(name: str) -> Command | Family:
         KeyError: There is none.
     """
     listed = VERBS[name]
-    module = import_module(f"agentctl.interfaces.commands.{listed.module}")
-    found: Command | Family = next(one for one in module.COMMANDS if one.name == name)
+    commands = part(f"agentctl.interfaces.commands.{listed.module}", "COMMANDS")
+    found: Command | Family = next(one for one in commands if one.name == name)
     return found
 
 
