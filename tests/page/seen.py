@@ -61,8 +61,9 @@ def tree_item(page: Page, name: str) -> Locator:
 def unfold(page: Page, name: str) -> None:
     """Open a line of the tree, unless it is open: what is alive opens by itself."""
     line = tree_item(page, name)
-    if line.get_attribute("aria-expanded") == "false":
-        line.locator(".twist").click()
+    expect(line).to_have_attribute("aria-expanded", re.compile("true|false"))
+    # Not by a press: it may open by itself between the look and the press, which would close it.
+    line.evaluate("(one) => one.getAttribute('aria-expanded') === 'false' && one.querySelector('.twist').click()")
     expect(line).to_have_attribute("aria-expanded", "true")
 
 
@@ -111,8 +112,7 @@ def insist(page: Page, act: Callable[[], object], wanted: Locator) -> None:
         if wanted.count():
             return
         # As nobody can: neither the focus nor the pointer moves. What is wanted may be said just now: it stays.
-        for button in again.get_by_role("button", name="Dismiss").all():
-            button.evaluate("(one) => one.click()")
+        again.get_by_role("button", name="Dismiss").evaluate_all("(all) => all.forEach((one) => one.click())")
         expect(again).to_have_count(0)
     raise AssertionError("the page does not come to rest")
 

@@ -510,7 +510,7 @@ def test_starting_workers_by_keys(task: Task, visit: Visit) -> None:
     dialog.get_by_label("Task").select_option("a new task")
     dialog.get_by_role("textbox", name="Title of the new task").fill("Made here")
     page.keyboard.press("Control+Enter")
-    says(page, re.compile("is (running|queued)"))
+    no_dialog(page)
     (made,) = [one for one in run("tasks", "--json").json if one["title"] == "Made here"]
     (name,) = [one["agentInstance"] for one in run("list", "--task", made["taskId"], "--json").json]
     run("wait", name, "--task", made["taskId"])
