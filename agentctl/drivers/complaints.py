@@ -29,12 +29,12 @@ class Complaints:
     def keep(self, line: bytes) -> None:
         """Keep a line, unless it says nothing."""
         if line.strip():
-            self._kept.append(line[:LOOKED_AT])
+            self._kept.extend(_ends_of(line))
 
     def stray(self, line: bytes) -> None:
         """Keep a line of its stdout that is not a message: some say there why they do not begin."""
         if line.strip():
-            self._strays.append(line[:LOOKED_AT])
+            self._strays.extend(_ends_of(line))
 
     def explain(self, how: str) -> str:
         r"""Return how a program ended, behind the line that it wrote last: why it did is what one looks for.
@@ -61,6 +61,12 @@ class Complaints:
     def _telling(self) -> Sequence[str]:
         said = [line for line in _lines(self._kept) if self._is_telling(line)][-_EXPLAINING:]
         return said or _lines(self._strays)
+
+
+def _ends_of(line: bytes) -> Sequence[bytes]:
+    """Return a line; of a long one its two ends: a bar that is drawn over is one line, and the error stands behind it."""
+    half = LOOKED_AT // 2
+    return (line,) if len(line) <= LOOKED_AT else (line[:half], line[-half:])
 
 
 def _lines(kept: Iterable[bytes]) -> Sequence[str]:

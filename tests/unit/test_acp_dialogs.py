@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -35,6 +36,7 @@ from agentctl.interfaces.editor.session.session_view import EditorQuestion
 from agentctl.interfaces.editor.updates.html_as_text import html_as_text
 from agentctl.interfaces.words.value_words import shown_json
 
+NOT_WHOLE = "This is not the whole call, so it cannot be allowed here."
 MEANS = {"once": "allow", "always": "allow_always", "no": "deny"}
 OPTIONS = [{"id": key, "label": key} for key in MEANS]
 
@@ -127,7 +129,7 @@ def test_an_edit_that_asks_is_a_diff_of_the_protocol_with_what_nobody_sees_spell
     assert "```diff\ndelete a\\u200b\\n.py\n```" in texts(asked)
     long = {**edit, "new_string": "x" * 5000}
     asked = permission(long)._replace(asked=permission(long).asked._replace(tool="Edit"))
-    assert [one["type"] for one in content(asked)] == ["content"], "nothing is a diff of which a part is left out"
+    assert {one["type"] for one in content(asked)} == {"content"}, "nothing is a diff of which a part is left out"
 
 
 def test_a_question_is_markdown_as_its_agent_wrote_it() -> None:
@@ -178,7 +180,7 @@ pieces = st.sampled_from([
 @given(st.lists(pieces, max_size=20).map("".join))
 def test_no_html_is_left_of_any_text(text: str) -> None:
     shown = html_as_text(text)
-    assert shown.replace("\\", "") == text.replace("\\", "")
+    assert re.fullmatch(r"(\n(```+|~~~+))?", shown.replace("\\", "").removeprefix(text.replace("\\", "")))
     assert not hides(f"{shown}\n\n```\nyes\n```")
 
 
@@ -227,8 +229,23 @@ def test_a_command_that_answers_is_code_with_the_answers_below_it() -> None:
 )
 def test_a_call_that_is_not_shown_whole_says_where_the_whole_is(more: dict[str, Any], command: str) -> None:
     asked = permission({"command": "x" * 5000}, **more)._replace(worker=WorkerDir("/srv/*x*/tasks/t/agents/a"))
-    (shown,) = texts(asked)
-    assert shown.endswith(f"so it cannot be allowed here. The whole call:\n```\n{command}\n```")
+    assert texts(asked)[-2:] == [f"{NOT_WHOLE} The whole call:", f"```\n{command}\n```"]
+    assert dialog_words(asked).endswith(f"{NOT_WHOLE} The whole call:\n```\n{command}\n```")
+
+
+def test_however_long_a_call_is_none_of_it_is_markdown_and_why_it_cannot_be_allowed_is_told() -> None:
+    asked = permission({"command": "x" * 5000}, question="?" * 3000, described="<!-- **a**\n" * 2000)
+    asks, *code, why, command = texts(asked)
+    assert asks == "a asks:"
+    assert len(code) > 1
+    assert all(blocks(one)[0].type == "fence" and len(blocks(one)) == 1 for one in (*code, command))
+    assert why == f"{NOT_WHOLE} The whole call:"
+
+
+@pytest.mark.parametrize("text", ["Which?\n```\ny", "Apply it?\n~~~~diff\n" + "+ line\n" * 900 + "~~~~\nOr not?"])
+def test_code_that_is_cut_in_a_question_ends_before_the_options(text: str) -> None:
+    words = dialog_words(question(question=text, options=[{"id": "<!--", "label": "a"}, {"id": "b", "label": "b"}]))
+    assert [one.content for one in blocks(words) if one.type == "fence"][1:] == ["<!--: a\nb: b\n"]
 
 
 def test_what_a_program_says_about_a_call_of_any_kind_is_seen() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from agentctl.domain.agent.driver_names import PLAIN
 from agentctl.domain.states import Reason
+from agentctl.drivers.complaints import Complaints
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import AGENT_DRIVERS, load
 
@@ -56,3 +57,12 @@ def test_one_that_wrote_nothing_to_stderr_is_told_by_what_it_said_beside_its_pro
 
     assert said().startswith("no such argument: --acp; ")
     assert said(b"out of luck").startswith("out of luck; ")
+
+
+def test_an_error_behind_a_long_bar_is_told_and_so_is_the_beginning_of_a_long_line() -> None:
+    bar = b"".join(b"\rloading [%-20s] %d %%" % (b"#" * (done // 5), done) for done in range(101)) * 2
+    said = Complaints()
+    said.keep(bar + b"\r\x1b[Knot logged in")
+    assert said.explain("it ended") == "not logged in; it ended"
+    said.keep(b"no such model " + b"x" * 9000)
+    assert said.has_any(["no such model"])

@@ -76,6 +76,13 @@ def test_of_a_long_edit_the_changes_are_shown_and_what_stays_is_counted() -> Non
     ]  # fmt: skip
 
 
+def test_of_a_long_command_the_beginning_is_shown_and_nothing_of_it_stays() -> None:
+    prints = [f"print({number})" for number in range(40)]
+    lines = called("Bash", command="\n".join(["python3 - <<'E'", *prints, "E"]))
+    assert lines[:3] == ["$ python3 - <<'E'", "  print(0)", "  print(1)"]
+    assert lines[-2:] == ["  print(28)", "… 12 more lines"]
+
+
 def test_a_change_of_blanks_alone_spells_its_tabs() -> None:
     assert called("Edit", file_path="Makefile", old_string="\tx", new_string="    x") == [
         "Edit Makefile", "- \\tx", "+     x",

@@ -54,6 +54,8 @@ def _told_apart(lines: Iterable[str]) -> Iterator[tuple[tuple[bool, bool], str]]
         is_known = is_known and (opening is None or not opening[1])
         fence = opening[2] if opening is not None and is_known else ""
         yield (bool(fence), not line.strip()), line
+    if fence:  # Of a text that was cut: what stands below it would be code, and what is code there would not.
+        yield (True, False), fence
 
 
 def _without_tags(lines: list[str]) -> Iterator[str]:

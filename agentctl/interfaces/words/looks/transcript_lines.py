@@ -10,7 +10,7 @@ from itertools import chain, groupby
 
 from agentctl.domain.activity.row import PROMPT, RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
-from agentctl.domain.text.words_diff import KEPT
+from agentctl.domain.text.words_diff import ADDED, KEPT, REMOVED
 from agentctl.interfaces.words.activity import (
     RETURNED_CHARACTERS,
     RETURNED_LINES,
@@ -169,7 +169,9 @@ def _call_lines(name: str, detail: object) -> Iterator[SpanLine]:
         if not is_command:
             yield SpanLine((safe_span(short_line(f"{verb} {subject}"), TextLook.HEADING),))
         shown = [*map(_with_its_tabs, lines)] if is_of_tabs(lines) else lines
-        yield from _some([*_beside_changes(shown)] if len(shown) > _MOST_LINES else [*map(_line, shown)])
+        is_change = any(line.sign in (ADDED, REMOVED) for line in lines)  # The lines of a command have a blank, too.
+        is_folded = is_change and len(shown) > _MOST_LINES
+        yield from _some([*_beside_changes(shown)] if is_folded else [*map(_line, shown)])
     yield from _below(SpanLine((safe_span(line, TextLook.QUIET),)) for line in argument_lines(look.rest))
     if look.said:
         yield SpanLine((safe_span(f"# {short_line(look.said)}", TextLook.QUIET),))
