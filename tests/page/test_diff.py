@@ -171,6 +171,7 @@ def test_each_file_can_be_the_current_one(task: Task, repository: Path, visit: V
     expect(tools).to_contain_text("2 of 2")
     expect(files(page).get_by_role("button", name="new.txt")).to_have_attribute("aria-current", "true")
     page.reload()
+    visit.live()
     expect(tools).to_contain_text("2 of 2")
     page.keyboard.press("j")
     expect(page.get_by_role("region", name="new.txt", exact=True).get_by_role("button", name="line 1")).to_be_focused()
@@ -178,6 +179,10 @@ def test_each_file_can_be_the_current_one(task: Task, repository: Path, visit: V
     expect(page.get_by_role("checkbox", name="new.txt is viewed")).to_be_checked()
     expect(page.get_by_role("checkbox", name="a.txt is viewed")).not_to_be_checked()
     expect(tools).to_contain_text("2 of 2")
+    page.keyboard.press("j")
+    says(page, "there is no line from here on")
+    expect(tools).to_contain_text("2 of 2")
+    page.keyboard.press("ArrowLeft")  # Not a text: the next key counts.
     page.keyboard.press("K")
     expect(tools).to_contain_text("1 of 2")
     files(page).get_by_role("button", name="new.txt").click()

@@ -140,6 +140,15 @@ def test_a_server_that_could_not_say_its_root_is_asked_again(task: Task, site: S
     expect(page.get_by_role("dialog")).not_to_contain_text("unknown")
 
 
+def test_a_server_that_says_late_of_which_root_it_is_is_asked_until_it_does(task: Task, visit: Visit) -> None:
+    page = visit.open()
+    page.route("**/api/v1/about", lambda route: route.abort(), times=3)
+    page.reload()
+    visit.live()
+    page.get_by_role("button", name="Settings").click()
+    expect(page.get_by_role("dialog")).not_to_contain_text("unknown")
+
+
 def test_a_click_under_a_filter_folds_for_as_long_as_that_is_there(task: Task, visit: Visit) -> None:
     spawn(["true"], "--wait", name="over")
     page = visit.open()

@@ -156,6 +156,25 @@ def test_a_message_whose_answer_was_lost_is_one_message(task: Task, visit: Visit
     assert messages(task, "a") == ["hello", "one", "two", "two"]
 
 
+def test_of_two_texts_under_one_key_it_is_not_known_which_was_sent(task: Task, visit: Visit) -> None:
+    spawn(worker("sleeps", 600), name="a")
+    page = visit.open("/tasks/t1/workers/a")
+    page.route("**/send", lambda route: route.abort(), times=1)
+    dialog = written(page, "s", "Send to a", "hello")
+    sends(page, dialog, UNREACHABLE)
+    losing(page, "**/send")
+    dialog.get_by_role("textbox").fill("bye")
+    page.keyboard.press("Control+Enter")
+    # The request is only let through while the browser is asked something.
+    wait_until(lambda: page.evaluate("1") and messages(task, "a"), what="the second text to come")
+    expect(dialog.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    expect(dialog.get_by_role("button", name="Send")).to_be_enabled()
+    dialog.get_by_role("textbox").fill("hello")
+    sends(page, dialog, "you have changed something since")
+    expect(dialog.get_by_role("textbox")).to_have_value("hello")
+    assert messages(task, "a") == ["bye"]
+
+
 def test_a_message_whose_answer_was_lost_does_not_continue_the_agent_that_has_ended_with_it(
     task: Task, tmp_path: Path, visit: Visit
 ) -> None:

@@ -247,6 +247,7 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
     const file = section(current);
     const at = file?.contains(focused()) ? all.findIndex((one) => one === focused()) : -1;
     const seen = all.findIndex((one) => (topOf(one) ?? 0) >= upperEdge() + COVERED_PX && !isBefore(one, file));
+    if (at < 0 && seen < 0) return 'there is no line from here on';
     const next = at >= 0 ? at + by : seen;
     const element = all[Math.max(0, Math.min(all.length - 1, next))];
     element.focus({ preventScroll: true });

@@ -9,9 +9,13 @@ import { openStream } from './stream.js';
 import { applyTheme } from './theme.js';
 
 const ABOUT_MS = 2000;
+/** The first pause before it is asked again of which root this is, and the longest one. */
+const AGAIN_MS = 1000;
+const RARELY_MS = 30_000;
 
 let isAsking = false;
-/** Ask of which root this is, and what one may do here: until that is known, whenever the server is heard. */
+let pauseMs = AGAIN_MS;
+/** Ask of which root this is, and what one may do here: until that is known, and at once where the server is heard. */
 async function askAbout() {
   if (about.isKnown || isAsking) return;
   isAsking = true;
@@ -20,7 +24,10 @@ async function askAbout() {
     keepEarly();
     changed('about');
     changed('fleet');
-  } catch { /* It is asked again. */ }
+  } catch {
+    setTimeout(askAbout, pauseMs);
+    pauseMs = Math.min(2 * pauseMs, RARELY_MS);
+  }
   isAsking = false;
 }
 

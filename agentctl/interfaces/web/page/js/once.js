@@ -52,6 +52,9 @@ function told(refusal) {
   return { ...doneBefore(before, link), done };
 }
 
+/** In the place of the text, once another one was sent under its key: which of them was carried out is not known. */
+const SEVERAL = '\0';
+
 /** By these the command itself has refused; any other error says nothing of what a key has done. */
 const ANSWERED = new Set([400, 404, 409, 422, 429]);
 
@@ -96,9 +99,9 @@ export function useOnce(name, isFirst = false) {
   };
   const send = async (/** @type {string} */ text, /** @type {(key: string) => Promise<unknown>} */ act) => {
     const isSame = text === first.current;
-    if (first.current === null) {
-      first.current = text;
-      if (place) keep(`sent ${name}`, text);
+    if (!isSame) {
+      first.current = first.current === null ? text : SEVERAL;
+      if (place) keep(`sent ${name}`, first.current);
     }
     try {
       await run(act);

@@ -130,11 +130,18 @@ export function go(href, { isReplacing = false } = {}) {
   changedNow('route');
 }
 
+/** The steps back that the browser has not carried out yet. */
+let steps = 0;
+
 /** Back to where one came from; to the list, for whoever came by a link. */
 export function back() {
   writeNow();
-  if (route.depth > 0) history.back();
-  else if (route.place.view !== 'needs') go('/', { isReplacing: true });
+  if (route.depth > 0) {
+    // A second one, before the first has been carried out, may be one too many: it would leave the page.
+    if (steps >= route.depth) return;
+    steps += 1;
+    history.back();
+  } else if (route.place.view !== 'needs') go('/', { isReplacing: true });
 }
 
 /** Where the page was scrolled to when one left it. */
@@ -143,6 +150,7 @@ export const lastScroll = () => (route.isBack ? route.scrolls.get(route.depth) :
 addEventListener('popstate', (event) => {
   clearTimeout(timer); // What was to be written is about the address that was left.
   timer = 0;
+  steps = Math.max(0, steps - 1);
   noteScroll();
   route.depth = event.state?.depth ?? 0;
   route.isBack = true;
