@@ -93,6 +93,7 @@ def test_comments_go_to_a_live_agent_as_one_message(task: Task, repository: Path
     for line, said in COMMENTS.items():
         comment(page, line, said)
     page.reload()
+    visit.live()
     for said in COMMENTS.values():
         expect(page.get_by_role("region", name="a.txt", exact=True)).to_contain_text(said)
     assert users_messages(task) == []
@@ -151,6 +152,7 @@ def test_many_files_have_a_list_beside_them(task: Task, repository: Path, visit:
     at_the_top(page, "src/part1/file21.py")
     expect(page).to_have_url(re.compile(r"\?file=src%2Fpart1%2Ffile21\.py$"))
     page.reload()
+    visit.live()
     at_the_top(page, "src/part1/file21.py")
     # A file that was viewed is folded, here and after a reload, until it is looked at again.
     page.keyboard.press("V")

@@ -155,14 +155,18 @@ def test_back_from_a_hit_is_at_the_hit(task: Task, visiting: Callable[..., Visit
         page.keyboard.press("k")
     hit = page.locator(".hit a:focus")
     expect(hit).to_be_in_viewport()
+    settled(page)  # Rows get their heights in the next frames.
     said, place = hit.inner_text(), page.evaluate("document.getElementById('main').scrollTop")
     assert place > 500
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/workers/larch-"))
     page.go_back()
     expect(page.locator(".hit a:focus")).to_have_text(re.compile(re.escape(said.splitlines()[0])))
-    assert page.locator(".hit a:focus").inner_text() == said
-    assert abs(page.evaluate("document.getElementById('main').scrollTop") - place) < 2
+    wait_until(lambda: page.locator(".hit a:focus").inner_text(), accept=lambda told: told == said, what="all of it")
+    wait_until(
+        lambda: page.evaluate("document.getElementById('main').scrollTop"),
+        accept=lambda at: abs(at - place) < 2, what="the place that one left",
+    )  # fmt: skip
 
 
 def test_back_from_a_hit_is_at_it_where_more_was_found_meanwhile(task: Task, visit: Visit) -> None:

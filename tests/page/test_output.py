@@ -111,6 +111,7 @@ def test_whoever_follows_is_shown_what_a_failed_worker_wrote_to_stderr(
     chosen = visit.another("/tasks/t1/workers/prints/output?stream=stdout")
     read = visit.another("/tasks/t1/workers/prints/output")
     for one in (page, chosen, read):
+        visit.live(one)
         expect(output(one).get_by_text("300", exact=True)).to_be_in_viewport()
     read.keyboard.press("k")
     expect(read).to_have_url(re.compile("at="))

@@ -143,9 +143,11 @@ def test_one_comes_back_to_the_same_rows(listed: Page) -> None:
     expect(listed.get_by_role("heading", level=1)).to_contain_text(key.partition("/")[2])
     listed.go_back()
     expect(listed.locator(f'[data-key="{key}"]')).to_be_in_viewport()
-    after = places(listed)
-    assert all(abs(after[one] - before[one]) <= 1 for one in before.keys() & after.keys())
-    assert key in after
+
+    def are_back(after: dict[str, float]) -> bool:
+        return key in after and all(abs(after[one] - before[one]) <= 1 for one in before.keys() & after.keys())
+
+    wait_until(lambda: places(listed), accept=are_back, what="the rows where they were")
 
 
 @pytest.mark.parametrize("tab", ["output", "transcript"])
@@ -166,7 +168,7 @@ def test_one_comes_back_to_the_same_rows_from_a_text_that_follows(
     wait_until(lambda: page.evaluate(_SCROLLED), accept=lambda at: at > 500, what="its end")
     page.go_back()
     expect(group(page, "Done")).to_be_visible()
-    assert places(page) == before
+    wait_until(lambda: places(page), accept=lambda found: found == before, what="the rows that one left")
 
 
 def test_an_effect_is_over_before_the_next_thing_is_shown(task: Task, visit: Visit) -> None:

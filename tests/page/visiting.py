@@ -137,10 +137,11 @@ class Visit:
         page.goto(f"{self.site.url}{path}")
         return page
 
-    def live(self) -> None:
-        """Wait until the page hears the server, and knows of which root it is: then it draws its view anew."""
-        expect(self.page.get_by_role("banner").get_by_text("live", exact=True)).to_be_attached()
-        expect(self.page.get_by_role("main")).to_have_attribute("aria-busy", "false")
+    def live(self, page: Page | None = None) -> None:
+        """Wait until a page hears the server, and knows of which root it is: then it draws its view anew."""
+        page = page or self.page
+        expect(page.get_by_role("banner").get_by_text("live", exact=True)).to_be_attached()
+        expect(page.get_by_role("main")).to_have_attribute("aria-busy", "false")
 
     def value(self, script: str, argument: Any = None) -> Any:
         """Return what a script in the page has as its value."""
