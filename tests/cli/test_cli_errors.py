@@ -67,7 +67,7 @@ REFUSED: dict[str, tuple[int, str, str]] = {
     "wait-any --for sunday": (2, "--for cannot wait for sunday", "completed, failed, cancelled, blocked"),
     "wait-any --for completed --consumer ../x": (2, "'../x' is not a name", "1 to 64"),
     "cancel": (2, "no worker is named or selected", "or give --all"),
-    "cancel a1 --all": (2, "all workers are meant, and some by name", "agentctl list"),
+    "cancel a1 --all": (2, "all workers are meant, and some by name", "leave out --all"),
     "tree a1 --recursive": (2, "one worker is named", "leave out its name, or --recursive"),
     "tree --recursive --follow": (2, "--recursive shows all tasks once", "leave --follow out"),
     "search x --archived --task t1": (2, "--archived searches all", "leave --task out"),

@@ -181,6 +181,16 @@ def test_a_bar_stays_below_the_lines_of_the_other_stream() -> None:
     assert screen.shown() == [*(f"line {number}" for number in range(30)), "a sentence", "29 %"]
 
 
+def test_a_question_of_the_program_comes_back_once_a_bar_beside_it_has_ended() -> None:
+    screen = Screen(40, 10)
+    output = FollowedOutput(has_colours=False, size=lambda: screen.size, now=Clock())
+    for stream, data in (("err", b"\r1 %"), ("out", b"Continue? ")):
+        screen.stream.feed(output.feed(stream, data))
+    screen.stream.feed(output.beside("a sentence\n"))
+    screen.stream.feed(output.feed("err", b"\r100 %\n"))
+    assert [line.rstrip() for line in screen.shown()] == ["a sentence", "100 %", "Continue?"]
+
+
 def test_a_pipe_gets_what_has_not_changed_for_a_while_and_no_frames() -> None:
     clock = Clock()
     output = FollowedOutput(has_colours=False, size=None, now=clock)

@@ -50,8 +50,13 @@ def cancel(
     """
     selection = Selection(failed, status, agent, words)
     if everyone == (bool(instances) or selection != Selection()):
-        said = "all workers are meant, and some by name or selection" if everyone else "no worker is named or selected"
-        raise UsageError(said, hint=(Next("look around"), WithArguments("or give ", Argument("all"))))
+        if everyone:
+            raise UsageError(
+                "all workers are meant, and some by name or selection",
+                hint=WithArguments("leave out ", Argument("all"), ", or the names and the selection"),
+            )
+        hint = (Next("look around"), WithArguments("or give ", Argument("all")))
+        raise UsageError("no worker is named or selected", hint=hint)
     if recursive and not everyone:
         raise UsageError(
             "sub-tasks are meant only with all workers",

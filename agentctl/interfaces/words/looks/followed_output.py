@@ -225,7 +225,7 @@ class FollowedRows:
         self._measure()
         first = self._first_changing()
         text = self._away(first)
-        self.is_aside = first < len(self._printed)
+        self.is_aside = self.is_aside or first < len(self._printed)
         del self._printed[first:]
         self.leave()
         return text
@@ -265,7 +265,7 @@ class FollowedOutput:
     def _back(self) -> str:
         """Return what shows again what was set aside, if nothing stands there that still changes itself."""
         assert self._last is not None
-        aside = next((rows for rows in self._streams.values() if rows.is_aside), None)
+        aside = next((rows for rows in (self._last, *self._streams.values()) if rows.is_aside), None)
         return "" if aside is None or self._last.is_changing else self._turn_to(aside) + aside.feed(b"")
 
     def within_s(self) -> float | None:
