@@ -51,16 +51,18 @@ def words_of_markdown(text: str) -> str:
 def first_line_in_words(text: str) -> str:
     r"""Return what the first line of a text says that says anything; in code, the line as it is.
 
-    >>> first_line_in_words("---\n# Deploy *now*?\nmore"), first_line_in_words("```sh\nrm **/x\n```")
-    ('Deploy now?', 'rm **/x')
+    >>> texts = "---\n# Deploy *now*?\nmore", "```sh\nrm **/x\n```", "```\n```\nDeploy?"
+    >>> [first_line_in_words(one) for one in texts]
+    ['Deploy now?', 'rm **/x', 'Deploy?']
     """
     lines = [line for line in text.splitlines() if line.strip()]
     is_code = False
     for line in lines:
-        words = " ".join(line.split()) if is_code else words_of_markdown(line)
+        is_fence = opens_code(line)
+        words = " ".join(line.split()) if is_code and not is_fence else words_of_markdown(line)
         if words:
             return words
-        is_code = opens_code(line)
+        is_code = is_fence and not is_code
     return " ".join(lines[0].split()) if lines else ""
 
 

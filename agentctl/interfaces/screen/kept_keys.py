@@ -33,6 +33,10 @@ class KeptKeys:
     >>> with keys.once("retry", "a", joins=True) as one:
     ...     with contextlib.suppress(OSError), keys.once("retry", "a", joins=True):
     ...         raise OSError
+    >>> with contextlib.suppress(OSError), keys.once("retry", "a", joins=True) as one:
+    ...     with keys.once("retry", "a", joins=True):
+    ...         pass
+    ...     raise OSError
     >>> with keys.once("retry", "a", joins=True) as later:  # What one of them met an error for, the other has done.
     ...     one == later
     False
@@ -42,6 +46,8 @@ class KeptKeys:
         self._kept: dict[tuple[str, ...], str] = {}
         #: The requests that others join: what is asked for -> its key, and how many have it.
         self._under_way: dict[tuple[str, ...], tuple[str, int]] = {}
+        #: Those of these keys that one of them has carried out: whoever meets an error later keeps none of them.
+        self._carried_out: set[str] = set()
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
@@ -77,14 +83,19 @@ class KeptKeys:
         with self._lock:
             if self._kept.get(what) == key:
                 del self._kept[what]
+            if self._under_way.get(what, ("", 0))[0] == key:
+                self._carried_out.add(key)
 
     def _leave(self, what: tuple[str, ...]) -> None:
         with self._lock:
             key, many = self._under_way.pop(what)
             if many > 1:
                 self._under_way[what] = key, many - 1
+            else:
+                self._carried_out.discard(key)
 
     def keep(self, key: str, *what: str) -> None:
         """Keep the key of a request of which not all was carried out."""
         with self._lock:
-            self._kept[what] = key
+            if key not in self._carried_out:
+                self._kept[what] = key

@@ -31,7 +31,10 @@ class Loan:
         if me is None or me.task.root.path != tree.root.path:
             return None
         if self._fd is None:
-            self._fd = lend(tree, LOAN, me.worker.id) if place_of(tree, me.worker.id) is not None else None
+            if place_of(tree, me.worker.id) is None:
+                return None
+            with locked(tree.queue_lock):  # Whoever has it tries the locks of loans, to see which are held.
+                self._fd = lend(tree, LOAN, me.worker.id)
             if self._fd is None:
                 return None
             self._live_task.watch.add(tree.slots)  # A guest ends before its place is free: wake at both.

@@ -301,7 +301,9 @@ const linesOf = ({ changes = [] }) => changes.reduce(
 );
 
 /** What stands behind a part of what was found: of a driver, of a tool of ours, of a program that has searched. */
-const NOT_ALL = /\s*(?:\[cut: \d+ characters\]|\(Results are truncated[^\n]*\)|\[Showing results with pagination[^\n]*\])\s*$/;
+const NOT_ALL = /(?:\[cut: \d+ characters\]|\(Results are truncated[^\n]*\)|\[Showing results with pagination[^\n]*\])$/;
+/** It is looked for in so many characters at the end: the text is a tool's, and may have any length. */
+const LONGEST_NOTE = 300;
 /** A line that was found, with its number. */
 const MATCH = /^.+?:\d+:/;
 
@@ -320,7 +322,10 @@ export function outcomeOf(look, text, status, isCut = false) {
   if (look.kind !== 'search' || status !== 'completed' || text == null) return '';
   const found = /^Found (\d+) (file|match|line)(?:e?s)?( limit: \d)?/.exec(text);
   if (found) return counted(Number(found[1]), found[2], found[3] !== undefined);
-  return foundIn(text.replace(NOT_ALL, ''), /^No (files|matches)\b/.test(text), isCut || NOT_ALL.test(text));
+  const all = text.trimEnd();
+  const note = NOT_ALL.exec(all.slice(-LONGEST_NOTE));
+  const matches = note ? all.slice(0, all.length - note[0].length) : all;
+  return foundIn(matches, /^No (files|matches)\b/.test(text), isCut || note !== null);
 }
 
 /**
