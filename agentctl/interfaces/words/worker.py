@@ -179,9 +179,9 @@ def on_node(row: WorkerRow) -> str | None:
     return f"{runner}: {placed['words'] or placed['state'] or 'submitting'}{why}"
 
 
-#: The field of a row and the words for it, the most pressing first.
 #: By what the disk refuses of a worker: what of it is held.
 _HELD = (("end", "its end is held"), ("start", "its start is held"))
+#: The field of a row and the words for it, the most pressing first.
 _UNUSUAL = (
     ("survivors", "survivors"), ("paused", "paused"), ("askedBelow", "a child asks"), ("stalled", "stalled"),
     ("awaitsChildren", "awaits children"),
