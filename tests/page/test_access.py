@@ -215,12 +215,14 @@ def test_a_phone_needs_no_sideways_scrolling_and_a_thumb_hits(
     small: dict[str, str] = {}
 
     def look(where: str) -> None:
+        expect(page.get_by_text("Loading…")).to_have_count(0)
         settled(page)
         wide.extend(f"{where}: {one}" for one in page.evaluate(_WIDER))
         for one in page.evaluate(_SMALL, 44):
             small.setdefault(one, where)
 
     page.goto(visit.site.url)
+    expect(page.get_by_role("textbox").first).to_be_visible()
     look("the login")
     visit.open()
     for path in views():

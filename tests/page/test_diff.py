@@ -31,6 +31,11 @@ me.answer("I have changed it.")
 """
 
 
+def has_changed_it() -> None:
+    """Wait until the agent has written all of its change."""
+    wait_until(lambda: run("activity", "a").out, accept=lambda out: "I have changed it." in out, what="its answer")
+
+
 def files(page: Page) -> Locator:
     return page.get_by_role("navigation", name="Changed files")
 
@@ -86,7 +91,7 @@ def opened_after_its_end(visit: Visit, folder: Path) -> Page:
 
 def test_comments_go_to_a_live_agent_as_one_message(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
     agent(plays(tmp_path, EDIT), "--worktree", "--keep")
-    wait_until(lambda: run("activity", "a").out, accept=lambda out: "I have changed it." in out, what="its answer")
+    has_changed_it()
     page = visit.open("/tasks/t1/workers/a/diff")
     expect(files(page)).to_contain_text("a.txt")
     expect(files(page)).to_contain_text("new.txt")
@@ -213,6 +218,7 @@ def test_a_file_that_changed_since_it_was_viewed_says_so(
     task: Task, repository: Path, visit: Visit, tmp_path: Path
 ) -> None:
     agent(plays(tmp_path, EDIT), "--worktree", "--keep")
+    has_changed_it()
     page = visit.open("/tasks/t1/workers/a/diff")
     region = page.get_by_role("region", name="a.txt", exact=True)
     region.get_by_role("checkbox").click()
@@ -274,6 +280,7 @@ def test_a_comment_is_written_on_while_its_agent_ends(
     task: Task, repository: Path, visit: Visit, tmp_path: Path
 ) -> None:
     agent(plays(tmp_path, EDIT_MANY), "--worktree", "--keep")
+    has_changed_it()
     page = visit.open("/tasks/t1/workers/a/diff?file=src%2Fpart1%2Ffile21.py")
     at_the_top(page, "src/part1/file21.py")
     region = page.get_by_role("region", name="src/part1/file21.py", exact=True)

@@ -460,6 +460,9 @@ def test_nothing_happens_while_one_types(task: Task, visit: Visit) -> None:
         field.fill("")
     page.get_by_role("button", name="New worker").click()
     dialog = page.get_by_role("dialog")
+    # What it has fetched by then makes selects of some of its fields.
+    expect(dialog.get_by_label(re.compile("^Agent")).get_by_role("option", name="general")).to_be_attached()
+    settled(page)
     for field in dialog.get_by_role("textbox").all():
         if not field.is_visible():
             continue
