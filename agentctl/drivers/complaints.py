@@ -64,7 +64,7 @@ class Complaints:
 
 
 def _ends_of(line: bytes) -> Sequence[bytes]:
-    """Return a line; of a long one its two ends: a bar that is drawn over is one line, and the error stands behind it."""
+    """Return a line; of a long one its ends: a bar that is drawn over is one line, and the error stands behind it."""
     half = LOOKED_AT // 2
     return (line,) if len(line) <= LOOKED_AT else (line[:half], line[-half:])
 

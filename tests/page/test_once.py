@@ -166,7 +166,7 @@ def test_of_two_texts_under_one_key_it_is_not_known_which_was_sent(task: Task, v
     dialog.get_by_role("textbox").fill("bye")
     page.keyboard.press("Control+Enter")
     # The request is only let through while the browser is asked something.
-    wait_until(lambda: page.evaluate("1") and messages(task, "a"), what="the second text to come")
+    wait_until(lambda: page.evaluate("1") and task.events("message.sent"), what="the second text to come")
     expect(dialog.get_by_role("alert")).to_contain_text(UNREACHABLE)
     expect(dialog.get_by_role("button", name="Send")).to_be_enabled()
     dialog.get_by_role("textbox").fill("hello")

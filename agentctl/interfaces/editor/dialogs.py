@@ -58,8 +58,8 @@ class Choice(NamedTuple):
     options: list[dict[str, str]]
 
 
-class _Part(NamedTuple):
-    """A part of a question: Markdown, or code, which it is to stay however the question is cut into pieces."""
+class _Passage(NamedTuple):
+    """A passage of a question: Markdown, or code, which it is to stay however the question is cut into pieces."""
 
     text: str
     is_code: bool = False
@@ -68,21 +68,21 @@ class _Part(NamedTuple):
 def dialog_words(question: EditorQuestion) -> str:
     """Return a question as a text, with the call that it is about."""
     between = "\n" if question.asked.is_permission else "\n\n"
-    return between.join(fenced(part.text) if part.is_code else part.text for part in _parts(question))
+    return between.join(fenced(one.text) if one.is_code else one.text for one in _passages(question))
 
 
-def _parts(question: EditorQuestion) -> list[_Part]:
+def _passages(question: EditorQuestion) -> list[_Passage]:
     asked, seen = question.asked, part_shown(question)
     if asked.is_permission:
         words = f"in its own words: {safe(asked, asked.described)}" if asked.described else ""
-        told = "\n".join(part for part in (seen.text, seen.call, words) if part)
-        not_whole = [] if seen.is_whole else [_Part(_NOT_ALLOWED), _Part(_whole_command(question), is_code=True)]
-        return [_Part(f"{_asker(question)} asks:"), _Part(told, is_code=True), *not_whole]
+        shown_of_it = "\n".join(part for part in (seen.text, seen.call, words) if part)
+        not_whole = [] if seen.is_whole else [_Passage(_NOT_ALLOWED), _Passage(_whole_command(question), is_code=True)]
+        return [_Passage(f"{_asker(question)} asks:"), _Passage(shown_of_it, is_code=True), *not_whole]
     text = html_as_text(seen.text)
     apart = "\n\n" if "\n" in text or not text[:1].isalnum() else " "
     options = "\n".join(f"{_in_a_line(asked, one.id)}: {_in_a_line(asked, one.label)}" for one in asked.options)
-    said = _Part(f"{_asker(question)} asks:{apart}{text}")
-    return [said, _Part(options, is_code=True)] if options else [said]
+    said = _Passage(f"{_asker(question)} asks:{apart}{text}")
+    return [said, _Passage(options, is_code=True)] if options else [said]
 
 
 def _asker(question: EditorQuestion) -> str:
@@ -100,7 +100,7 @@ def _dialog_content(question: EditorQuestion) -> list[Content]:
     asked = question.asked
     look = call_look(asked.tool or "", asked.arguments) if asked.is_permission else None
     if look is None or not part_shown(question).is_whole:
-        shown = ((code_content if part.is_code else text_content)(part.text) for part in _parts(question))
+        shown = ((code_content if one.is_code else text_content)(one.text) for one in _passages(question))
         return [content for contents in shown for content in contents]
     rest = {**look.rest, **({DESCRIPTION: look.said} if look.said else {})}
     words = asked.described if asked.described != look.said else None
