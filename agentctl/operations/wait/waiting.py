@@ -143,6 +143,7 @@ def next_end(  # noqa: PLR0913 - keyword-only but for the first two
                 has_pending = bool(cursor.undelivered(wanted)) or has_pending
                 live += _live(live_task.task, view, names)
             if not has_pending and not live:
+                live_tree.top.check_there()  # A task that was just removed has no log, and so no workers.
                 raise NothingLeft(_nothing_left(live_tree, names), hint=Next("list", does="shows what there is"))
             if not has_pending:
                 check_any_known(live)
