@@ -82,6 +82,18 @@ def settled(page: Page) -> None:
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
+def work_of(page: Page) -> Callable[[], float]:
+    """Return what tells the milliseconds for which a document has had the processor: a wait for that is no work."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def told() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return 1000 * float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
+
+    return told
+
+
 def hold(page: Page, path: str) -> Callable[[], None]:
     """Keep the answers to requests from the page; return what lets them come, once there is one."""
     held: list[Route] = []

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.agent_steps import agent, blocked, ends, plays
-from tests.page.seen import question, settled, unfold
+from tests.page.seen import question, settled, unfold, work_of
 from tests.page.site import Site
 from tests.page.visiting import Visit
 from tests.repositories import git, new_repository
@@ -45,15 +45,10 @@ _LOOK = """() => ({
     + ' a[href*="evil"]:not([rel="noreferrer noopener"])').length,
   bare: [...new Set(document.body.innerText.match(new RegExp(FORBIDDEN, 'g')) ?? [])]
     .map((one) => one.charCodeAt(0).toString(16)),
-  longest: Math.max(0, ...(window.tasks ?? [])),
 })"""
-_LONG_TASKS = """
-window.tasks = [];
-new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((one) => one.duration)))
-  .observe({ type: 'longtask', buffered: true });
-"""
-#: As long as a page may not answer, at most.
-LONGEST_MS = 1000
+#: So long a view is at work, at most, with all that is done in it: then it never leaves anybody without an answer.
+MOST_WORK_MS = 1000
+Check = Callable[[], None]
 
 _EVERYTHING = """
 import json
@@ -115,20 +110,18 @@ def hostile(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hurt(visit: Visit) -> Visit:
-    """A visit that notes how long the page was busy at once."""
-    visit.context.add_init_script(_LONG_TASKS)
-    return visit
+def unharmed(visit: Visit) -> Check:
+    """A check: nothing ran, nothing became a part of the page, no control character is as it is, and it was no work."""
+    page, work = visit.page, work_of(visit.page)
 
+    def check() -> None:
+        settled(page)
+        found = page.evaluate(_LOOK.replace("FORBIDDEN", json.dumps(FORBIDDEN)))
+        assert found == {"ran": 0, "inserted": 0, "bare": []}
+        assert work() < MOST_WORK_MS
+        assert page.title().endswith("agentctl")
 
-def unharmed(page: Page, limit: float = LONGEST_MS) -> None:
-    """Check that nothing ran, nothing became a part of the page, and no control character is there as it is."""
-    settled(page)
-    found = page.evaluate(_LOOK.replace("FORBIDDEN", json.dumps(FORBIDDEN)))
-    longest = found.pop("longest")
-    assert found == {"ran": 0, "inserted": 0, "bare": []}
-    assert longest < limit
-    assert page.title().endswith("agentctl")
+    return check
 
 
 def everything(folder: Path, hostile: Path, more: str) -> str:
@@ -138,16 +131,16 @@ def everything(folder: Path, hostile: Path, more: str) -> str:
 TABS = ("transcript", "output", "diff", "result", "questions", "timeline", "events", "why", "details")
 
 
-def test_what_an_agent_says_and_does(task: Task, hurt: Visit, tmp_path: Path, hostile: Path) -> None:
+def test_what_an_agent_says_and_does(task: Task, visit: Visit, unharmed: Check, tmp_path: Path, hostile: Path) -> None:
     agent(everything(tmp_path, hostile, "me.answer(HOSTILE)\n"))
     assert ends()["status"] == "completed"
-    page = hurt.open("/")
-    unharmed(page)
+    page = visit.open("/")
+    unharmed()
     for tab in TABS:
-        hurt.go(f"/tasks/t1/workers/a/{tab}")
+        visit.go(f"/tasks/t1/workers/a/{tab}")
         expect(page.get_by_role("heading", level=1)).to_contain_text("a")
-        unharmed(page)
-    hurt.go("/tasks/t1/workers/a")
+        unharmed()
+    visit.go("/tasks/t1/workers/a")
     transcript = page.get_by_role("log")
     expect(transcript).to_contain_text("<script>window.ran=1;alert(1)</script>")
     expect(transcript).to_contain_text(r"\x1b[31mred")
@@ -156,51 +149,51 @@ def test_what_an_agent_says_and_does(task: Task, hurt: Visit, tmp_path: Path, ho
         button = transcript.locator(".call-line").nth(number)
         if button.get_attribute("aria-expanded") == "false":
             button.click()
-    unharmed(page)
+    unharmed()
     longer = transcript.get_by_role("button", name="Show all")
     for _ in range(8):
         if not longer.count():
             break
         longer.first.click()
         settled(page)
-    unharmed(page, limit=3000)
+    unharmed()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
-    hurt.go("/tree")
+    visit.go("/tree")
     unfold(page, "t1")
     unfold(page, "a")
     expect(page.get_by_role("treeitem").nth(4)).to_be_visible()
     page.get_by_role("treeitem").nth(4).focus()
     page.keyboard.press("*")
-    unharmed(page)
+    unharmed()
 
 
-def test_what_a_command_prints(task: Task, hurt: Visit, tmp_path: Path, hostile: Path) -> None:
+def test_what_a_command_prints(task: Task, visit: Visit, unharmed: Check, tmp_path: Path, hostile: Path) -> None:
     spawn([sys.executable, "-c", _PRINTS, str(hostile)], "--wait", name="prints")
-    page = hurt.open("/tasks/t1/workers/prints")
+    page = visit.open("/tasks/t1/workers/prints")
     output = page.get_by_role("region", name="stdout of prints")
     expect(output).to_contain_text("last")
     expect(output).to_contain_text('<img src=x onerror="window.ran=1;alert(1)">')
-    unharmed(page)
+    unharmed()
     page.get_by_role("button", name="To the beginning").click()
     settled(page)
     page.get_by_role("button", name="Raw").click()
-    unharmed(page)
+    unharmed()
     page.get_by_role("button", name="stderr").click()
     expect(page.get_by_role("region", name="stderr of prints")).to_contain_text("last")
     page.get_by_role("searchbox", name="Search in all of it").fill("</script>")
-    unharmed(page)
-    hurt.go("/")
-    unharmed(page)
-    hurt.go("/tasks/t1/workers/prints/result")
+    unharmed()
+    visit.go("/")
+    unharmed()
+    visit.go("/tasks/t1/workers/prints/result")
     answer = page.locator(".answer")
     expect(answer).to_contain_text("last")  # It is what a terminal shows of the end.
     expect(answer).to_contain_text('<img src=x onerror="window.ran=1;alert(1)">')
-    unharmed(page)
+    unharmed()
 
 
-def test_what_is_asked(task: Task, hurt: Visit, tmp_path: Path, hostile: Path) -> None:
+def test_what_is_asked(task: Task, visit: Visit, unharmed: Check, tmp_path: Path, hostile: Path) -> None:
     agent(everything(tmp_path, hostile, "me.ask('Bash', {HOSTILE: HOSTILE, 'command': HOSTILE}, 'permission')\n"))
     blocked()
     spawn([sys.executable, "-m", "agentctl", "interact", "ask", "--kind", "input", NO_NUL], name="asks")
@@ -213,27 +206,27 @@ one = {{"question": HOSTILE, "header": HOSTILE, "options": options, "multiSelect
 me.ask("AskUserQuestion", {{"questions": [one]}}, "question")
 """), name="b")  # fmt: skip
     blocked("b")
-    page = hurt.open("/")
+    page = visit.open("/")
     expect(page).to_have_title("(3) agentctl")
     for name in ("a", "asks", "b"):
         expect(question(page, name)).to_contain_text('onerror="window.ran=1;alert(1)"')
-    unharmed(page)
+    unharmed()
     question(page, "asks").get_by_role("textbox").fill(f"{MARKUP} answered")
     question(page, "asks").get_by_role("textbox").press("Enter")
     run("wait", "asks")
-    unharmed(page)
+    unharmed()
     run("interact", "respond", "a", "--id", "q1", "deny")
     settled(page)
-    unharmed(page)
+    unharmed()
     for name in ("a", "b", "asks"):
-        hurt.go(f"/tasks/t1/workers/{name}/questions")
+        visit.go(f"/tasks/t1/workers/{name}/questions")
         expect(page.get_by_role("main")).to_contain_text("onerror=")
-        unharmed(page)
-    hurt.go("/tasks/t1/events")
-    unharmed(page)
+        unharmed()
+    visit.go("/tasks/t1/events")
+    unharmed()
 
 
-def test_what_is_in_a_repository(task: Task, hurt: Visit, tmp_path: Path, hostile: Path) -> None:
+def test_what_is_in_a_repository(task: Task, visit: Visit, unharmed: Check, tmp_path: Path, hostile: Path) -> None:
     new_repository(Path.cwd())
     names = [
         '<img src=x onerror=alert(1)>.txt', "a\x1b[31m\u202ered.txt", '"quoted" \\ name', "a\nb.txt", "a\tb",
@@ -255,52 +248,51 @@ me.answer("done")
 """), "--worktree")  # fmt: skip
     assert ends()["status"] == "completed"
     assert git(Path.cwd(), "status", "--porcelain") == ""
-    page = hurt.open("/tasks/t1/workers/a/diff")
+    page = visit.open("/tasks/t1/workers/a/diff")
     listed = page.get_by_role("navigation", name="Changed files").get_by_role("listitem")
     expect(listed.filter(has_text="<img src=x onerror=alert(1)>.txt")).to_be_visible()
     expect(listed.filter(has_text=r"a\x1b[31m\u202ered.txt")).to_be_visible()
-    unharmed(page, limit=2000)
+    unharmed()
     box = page.get_by_role("region", name="<script>.js")
     expect(box).to_contain_text("+++ b/x")
     assert page.get_by_role("region", name="x", exact=True).count() == 0
-    hurt.go("/tasks/t1/workers/a/result")
-    unharmed(page)
+    visit.go("/tasks/t1/workers/a/result")
+    unharmed()
 
 
-def test_the_names_of_tasks(task: Task, site: Site, hurt: Visit) -> None:
+def test_the_names_of_tasks(task: Task, site: Site, visit: Visit, unharmed: Check) -> None:
     title = MARKUP[:200]
     made = site.ask("/tasks", {"title": f"{title}\u202egnp.exe"})
     assert "status" not in made or made.get("taskId"), made
     spawn(["true"], "--wait", "--task", made["taskId"], name="in-it")
-    page = hurt.open("/tree")
+    page = visit.open("/tree")
     expect(page.get_by_role("treeitem").filter(has_text="<script>window.ran=1")).to_be_visible()
-    unharmed(page)
-    hurt.go(f"/tasks/{made['taskId']}")
+    unharmed()
+    visit.go(f"/tasks/{made['taskId']}")
     expect(page.get_by_role("main").get_by_text("<script>window.ran=1").first).to_be_visible()
     for tab in ("timeline", "usage", "events"):
-        hurt.go(f"/tasks/{made['taskId']}/{tab}")
-        unharmed(page)
-    hurt.go("/")
+        visit.go(f"/tasks/{made['taskId']}/{tab}")
+        unharmed()
+    visit.go("/")
     page.keyboard.press("n")
     expect(page.get_by_role("combobox", name="Task")).to_contain_text("<script>window.ran=1")
-    unharmed(page)
+    unharmed()
 
 
-def test_what_stands_in_the_address(task: Task, visiting: Callable[..., Visit]) -> None:
-    visit = visiting()
+def test_what_stands_in_the_address(task: Task, visit: Visit, unharmed: Check) -> None:
     page = visit.open()
     page.get_by_role("link", name="Search").click()
     page.get_by_role("searchbox", name="Search all tasks").fill(MARKUP)
     page.keyboard.press("Enter")
     expect(page.get_by_role("main")).to_contain_text("Nothing has")
-    unharmed(page)
+    unharmed()
     for path in ("/tasks/%3Cimg%20src=x%20onerror=alert(1)%3E", "/tasks/t1/workers/%3Cscript%3E", "/tasks/../x",
                  "/tasks/t1/workers/a%2Fb", "/tasks/__proto__", "/tasks/t1/workers/__proto__",
                  "/tasks/constructor/workers/toString", "/search?q=%3Cscript%3Ealert(1)%3C/script%3E",
                  "/tasks/t1/workers/a?question=%22%5D%3Cimg%3E", "/%00"):  # fmt: skip
         page.goto(f"{visit.site.url}{path}")
         expect(page.get_by_role("main")).to_be_visible()
-        unharmed(page)
+        unharmed()
     page.goto(f"{visit.site.url}//evil.example/")
     expect(page.locator("body")).to_contain_text("there is no such path")
     assert page.url.startswith(visit.site.url)
