@@ -164,6 +164,7 @@ def test_many_files_have_a_list_beside_them(task: Task, repository: Path, visit:
     expect(page.get_by_role("checkbox", name="src/part1/file21.py is viewed")).to_be_checked()
     expect(files(page).get_by_role("button", name="file21.py")).to_contain_text("viewed")
     page.reload()
+    visit.live()
     region = page.get_by_role("region", name="src/part1/file21.py", exact=True)
     expect(region.locator(".code-line")).to_have_count(0)
     region.get_by_role("checkbox").click()

@@ -81,7 +81,8 @@ def test_a_reload_comes_back_to_the_place(task: Task, visiting: Callable[..., Vi
 def test_a_question_is_a_card_of_a_readable_width(task: Task, visiting: Callable[..., Visit], tmp_path: Path) -> None:
     agent(plays(tmp_path, _CHOICE), name="database")
     blocked("database")
-    page = visiting(viewport={"width": 1440, "height": 900}).open()
+    visit = visiting(viewport={"width": 1440, "height": 900})
+    page = visit.open()
     card = question(page, "database")
     expect(card).to_be_visible()
     width, height = size(card)
@@ -106,6 +107,7 @@ def test_a_question_is_a_card_of_a_readable_width(task: Task, visiting: Callable
     page.keyboard.press("Escape")
     expect(card.get_by_role("textbox")).to_have_value("DuckDB")
     page.reload()
+    visit.live()
     expect(card.get_by_role("textbox")).to_have_value("DuckDB")
     card.get_by_role("textbox").press("Enter")
     says(page, "Answered database: DuckDB")

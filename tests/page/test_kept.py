@@ -37,7 +37,6 @@ def viewed(page: Page, file: str) -> Locator:
 
 def test_comments_of_two_tabs_are_all_kept(diff: Page, visit: Visit) -> None:
     other = visit.another(DIFF)
-    visit.live(other)
     comment(other, "two", "from the other tab")
     comment(diff, "four", "from this tab")
     for page in (diff, other):  # At once, and behind a load.
@@ -58,7 +57,6 @@ def test_a_comment_that_was_written_while_others_are_sent_stays(diff: Page, visi
     diff.get_by_role("button", name="Continue it with all").click()
     expect(diff.get_by_role("button", name="Sending…")).to_be_visible()
     other = visit.another(DIFF)
-    visit.live(other)
     comment(other, "four", "this is not sent")
     release()
     expect(lines(other)).not_to_contain_text("this is sent")
@@ -69,7 +67,6 @@ def test_a_comment_that_was_written_while_others_are_sent_stays(diff: Page, visi
 
 def test_marks_of_two_tabs_are_all_kept(diff: Page, visit: Visit) -> None:
     other = visit.another(DIFF)
-    visit.live(other)
     viewed(other, "a.txt").check()
     viewed(diff, "new.txt").check()
     for page in (diff, other):

@@ -185,6 +185,7 @@ def test_a_written_answer(task: Task, visit: Visit) -> None:
     insist(page, card.get_by_role("button", name="Answer").click, refusal)
     field.fill("release/2")
     page.reload()
+    visit.live()
     expect(field).to_have_value("release/2")
     field.press("Enter")
     says(page, "Answered asks: release/2")

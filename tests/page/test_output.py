@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.page.seen import said, says
+from tests.page.seen import said, says, settled
 from tests.page.site import Site
 from tests.page.visiting import DOUBLED, PHONE, Visit
 from tests.steps import Task, spawn
@@ -111,7 +111,6 @@ def test_whoever_follows_is_shown_what_a_failed_worker_wrote_to_stderr(
     chosen = visit.another("/tasks/t1/workers/prints/output?stream=stdout")
     read = visit.another("/tasks/t1/workers/prints/output")
     for one in (page, chosen, read):
-        visit.live(one)
         expect(output(one).get_by_text("300", exact=True)).to_be_in_viewport()
     read.keyboard.press("k")
     expect(read).to_have_url(re.compile("at="))
@@ -237,9 +236,9 @@ def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> Non
     wait_until(lambda: page.evaluate("1") and held, what="the question for the beginning")
     page.keyboard.press("G")
     expect(last).to_be_in_viewport()
-    with page.expect_response("**/logs?**from=0**"):
+    with page.expect_event("requestfinished", lambda one: one.url == held[0].request.url):
         held[0].continue_()
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    settled(page)
     expect(last).to_be_in_viewport()
     page.unroute("**/logs?**from=0**")
     page.keyboard.press("g")
@@ -306,6 +305,7 @@ def test_a_reload_and_back_come_to_the_place(task: Task, visiting: Callable[...,
     page.mouse.wheel(0, 150)
     wait_until(lambda: page.evaluate("history.state?.scroll"), accept=lambda at: at == 150, what="it to rest")
     page.reload()
+    visit.live()
     wait_until(lambda: page.evaluate(_SCROLL), accept=lambda at: at == 150, what="the place")
     page.get_by_role("navigation", name="Views").first.get_by_role("link", name="Tree").click()
     expect(page.get_by_role("tree")).to_be_visible()

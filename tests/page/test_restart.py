@@ -118,7 +118,9 @@ def test_tabs_in_the_background_leave_the_connections_to_the_one_that_is_seen(ta
     """A browser opens six connections to a server at once; a headless one calls no tab hidden."""
     page = visit.open()
     visit.context.add_init_script(_HIDDEN)
-    behind = [visit.another("/") for _ in range(7)]
+    behind = [visit.context.new_page() for _ in range(7)]
+    for hidden in behind:  # None of them hears the server.
+        hidden.goto(visit.site.url)
     spawn(worker("sleeps", 60), name="seen")
     expect(row(page, "seen")).to_be_visible()
     row(page, "seen").get_by_role("link").click()

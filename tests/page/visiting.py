@@ -132,9 +132,10 @@ class Visit:
         return self.page
 
     def another(self, path: str = "/") -> Page:
-        """Open one more tab."""
+        """Open one more tab; return its page when it is up."""
         page = self.context.new_page()
         page.goto(f"{self.site.url}{path}")
+        self.live(page)
         return page
 
     def live(self, page: Page | None = None) -> None:
