@@ -67,6 +67,27 @@ def test_the_result_of_a_command_is_the_end_of_its_output_as_a_terminal_shows_it
     expect(output(page)).to_contain_text("100 %")
 
 
+#: The result of an output that is too large for a hash.
+_NO_HASH = """
+const real = window.fetch;
+window.fetch = async (...args) => {
+  const answer = await real(...args);
+  if (!String(args[0]).endsWith('/workers/prints/result')) return answer;
+  return new Response(JSON.stringify({ ...await answer.json(), sha256: null }), answer);
+};
+"""
+
+
+def test_the_end_of_an_output_that_is_too_large_for_a_hash_goes_on(task: Task, visit: Visit, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    spawn(["sh", "-c", f"echo one; while [ ! -e {gate} ]; do sleep 0.1; done; echo two; exec sleep 600"], name="prints")
+    visit.context.add_init_script(_NO_HASH)
+    page = visit.open("/tasks/t1/workers/prints/result")
+    expect(page.locator(".answer")).to_contain_text("one")
+    gate.touch()
+    expect(page.locator(".answer")).to_contain_text("two")
+
+
 def test_an_output_of_which_a_terminal_shows_nothing_says_so(task: Task, visit: Visit) -> None:
     spawn(["sh", "-c", r"printf 'token-elm in work\r\033[K'"], "--wait", name="prints")
     page = visit.open("/tasks/t1/workers/prints/result")

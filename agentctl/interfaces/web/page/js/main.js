@@ -15,17 +15,19 @@ const RARELY_MS = 30_000;
 
 let isAsking = false;
 let pauseMs = AGAIN_MS;
+let timer = 0;
 /** Ask of which root this is, and what one may do here: until that is known, and at once where the server is heard. */
 async function askAbout() {
   if (about.isKnown || isAsking) return;
   isAsking = true;
+  clearTimeout(timer);
   try {
     Object.assign(about, await get('/about'), { isKnown: true });
     keepEarly();
     changed('about');
     changed('fleet');
   } catch {
-    setTimeout(askAbout, pauseMs);
+    timer = setTimeout(askAbout, pauseMs);
     pauseMs = Math.min(2 * pauseMs, RARELY_MS);
   }
   isAsking = false;

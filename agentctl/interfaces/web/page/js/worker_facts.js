@@ -46,7 +46,7 @@ export function ResultTab({ task, instance, worker }) {
     <p class="facts-line"><span class=${signOf(data).role}>${endWords(data)}</span>${data.exitCode != null && html`<span>exit code ${plain(data.exitCode)}</span>`}${from && html`<span class="quiet">${from}</span>`}${live && html`<span class="quiet">it still works: this may change</span>`}${(data.summary || (data.text && !isOutput)) && html`<${SourceSwitch} isSource=${isSource} toggle=${toggle} />`}</p>
     ${message && !isInHead && html`<p class="failed foreign">${plainLines(message)}</p>`}
     ${data.summary && html`<section><h2>Summary</h2>${written(data.summary)}</section>`}
-    ${data.text ? html`<section><h2>${isOutput ? 'Output' : 'Answer'}</h2><div class=${`answer${isOutput ? ' mono' : ''}`}>${isOutput ? html`<${EndOfOutput} task=${task} instance=${instance} size=${bytesIn(data.text)} news=${data.sha256} />` : written(data.text)}</div>
+    ${data.text ? html`<section><h2>${isOutput ? 'Output' : 'Answer'}</h2><div class=${`answer${isOutput ? ' mono' : ''}`}>${isOutput ? html`<${EndOfOutput} task=${task} instance=${instance} size=${bytesIn(data.text)} news=${[data.sha256, data.size]} />` : written(data.text)}</div>
       ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in ${all}</p>`}</section>` : !data.summary && !data.lastLines && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
     <${LastLines} lines=${data.lastLines} without=${data.source} task=${task} instance=${instance} />
     ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${ResultFile} task=${task} instance=${instance} file=${one} /></li>`)}</ul></section>`}
@@ -59,13 +59,14 @@ const bytesIn = (text) => new TextEncoder().encode(text).length;
 
 /**
  * The end of what a command printed, as a terminal shows it.
- * @param {{ task: string, instance: string, size: number, news: unknown }} props `size`: in bytes
+ * @param {{ task: string, instance: string, size: number, news: unknown[] }} props `size`: in bytes; `news`: a large
+ *   output has no hash
  */
 function EndOfOutput({ task, instance, size, news }) {
   const query = { stream: 'stdout', rows: 'shown', limit: Math.max(4, size) };
   /** @returns {Promise<Sent.LogPage>} */
   const load = () => get(workerPath(task, instance, 'logs'), query);
-  const { data, error, isLoading } = useFetched(load, [task, instance], 0, [news]);
+  const { data, error, isLoading } = useFetched(load, [task, instance], 0, news);
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   if (data.rows.some((row) => textOf(row).trim())) return html`<${ShownRows} rows=${data.rows} />`;
   return html`<p class="quiet">A terminal shows nothing of it. <a href=${outputHref(task, instance, 'stdout')}>Output</a></p>`;
