@@ -140,6 +140,35 @@ def test_two_keys_within_a_frame_are_two(task: Task, visit: Visit) -> None:
     at_tab(page, "questions")
 
 
+#: The browser carries out steps back once it is told so; it may take several as one.
+_STEPS_AS_ONE = """() => {
+  let steps = 0;
+  window.history.back = () => { steps -= 1; };
+  window.carryOut = () => {
+    history.go(steps);
+    steps = 0;
+  };
+}"""
+
+
+def test_escape_leaves_nothing_but_what_the_page_has_shown(task: Task, visit: Visit) -> None:
+    spawn(worker("sleeps", 60), name="a")
+    page = visit.open()
+    page.evaluate(_STEPS_AS_ONE)
+    for _ in range(3):  # To the tree, to the list, to the tree.
+        page.keyboard.press("t")
+    for _ in range(2):
+        page.keyboard.press("Escape")
+    page.evaluate("() => carryOut()")
+    page.wait_for_function("() => history.state.depth === 1")
+    settled(page)
+    for _ in range(3):
+        page.keyboard.press("Escape")
+    page.evaluate("() => carryOut()")
+    expect(row(page, "a")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"[0-9]/$"))
+
+
 #: Presses a key the moment the page has drawn itself, before that is painted.
 _AT_ONCE = """
 new MutationObserver((_, observer) => {

@@ -39,6 +39,9 @@ function setPlace(place) {
   if (isList(place)) route.filter = place.query.get('filter') ?? '';
 }
 
+/** How deep the steps back lead that the browser has not carried out yet; it may take several as one. */
+let goal = Infinity;
+
 let timer = 0;
 let writtenAt = -WRITES_MS;
 
@@ -122,6 +125,7 @@ export function go(href, { isReplacing = false } = {}) {
   history[isReplacing ? 'replaceState' : 'pushState']({ depth }, '', filtered(href));
   const was = route.place;
   route.depth = depth;
+  goal = Infinity;
   route.isBack = false;
   setPlace(placeOf(location.href));
   const { place } = route;
@@ -130,16 +134,14 @@ export function go(href, { isReplacing = false } = {}) {
   changedNow('route');
 }
 
-/** The steps back that the browser has not carried out yet. */
-let steps = 0;
-
 /** Back to where one came from; to the list, for whoever came by a link. */
 export function back() {
   writeNow();
   if (route.depth > 0) {
-    // A second one, before the first has been carried out, may be one too many: it would leave the page.
-    if (steps >= route.depth) return;
-    steps += 1;
+    // One more than there are, before the first has been carried out, would leave the page.
+    const depth = Math.min(route.depth, goal) - 1;
+    if (depth < 0) return;
+    goal = depth;
     history.back();
   } else if (route.place.view !== 'needs') go('/', { isReplacing: true });
 }
@@ -150,9 +152,9 @@ export const lastScroll = () => (route.isBack ? route.scrolls.get(route.depth) :
 addEventListener('popstate', (event) => {
   clearTimeout(timer); // What was to be written is about the address that was left.
   timer = 0;
-  steps = Math.max(0, steps - 1);
   noteScroll();
   route.depth = event.state?.depth ?? 0;
+  if (route.depth <= goal) goal = Infinity;
   route.isBack = true;
   setPlace(placeOf(location.href));
   changedNow('route');
