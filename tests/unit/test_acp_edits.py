@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from agentctl.domain.activity.row import RowType
 from agentctl.domain.question import EVERYTHING, offered, question_within
-from agentctl.drivers.dialogue import Ask, Withdraw
+from agentctl.drivers.dialogue import Ask, Note, Withdraw
 from agentctl.drivers.order import Order
 from agentctl.worker_programs.agent_host.host_questions import decided_by, question_for
 from tests.unit.test_acp_driver import Talk, order
@@ -164,6 +165,15 @@ def late(**more: Any) -> Talk:
     talk.update("tool_call", toolCallId="c", title="w_put", kind="other", status="pending", rawInput={}, locations=[])
     talk.asks(title="w_put", kind="other", status="pending", rawInput={}, locations=[])
     return talk
+
+
+def test_a_call_without_arguments_is_shown_while_somebody_is_asked_about_it() -> None:
+    talk = Talk(order()).opened()
+    told: dict[str, Any] = {"title": "w_list", "kind": "other", "status": "pending", "rawInput": {}}
+    talk.update("tool_call", toolCallId="c", **told)
+    assert not [note for note in talk.of(Note) if note.row.type == RowType.TOOL], "its arguments may come"
+    talk.asks(**told)
+    assert [note.row.name for note in talk.of(Note) if note.row.type == RowType.TOOL] == ["w_list"]
 
 
 @pytest.mark.parametrize("arguments", [{"path": FILE}, {}])

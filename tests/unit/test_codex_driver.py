@@ -241,6 +241,43 @@ def test_the_end_waits_for_a_sub_agent_that_works_on() -> None:
     assert [row.status for row in talk.rows if row.type is RowType.AGENT] == ["running", "failed"]
 
 
+def spawned(talk: Conversation, *, is_done: bool, told: str = "look\nfor bugs") -> None:
+    """Have the agent tell that it starts, or has started, a sub-agent."""
+    spawn: Message = {"type": "collabAgentToolCall", "id": "c", "tool": "spawnAgent", "prompt": told}
+    spawn |= {"senderThreadId": ROOT, "receiverThreadIds": [CHILD]}
+    talk.told(f"item/{'completed' if is_done else 'started'}", threadId=ROOT, turnId="t1", item=spawn)
+
+
+def heard(talk: Conversation, *texts: str) -> None:
+    """Have the sub-agent tell which messages it has got."""
+    for number, text in enumerate(texts):
+        said: Message = {"type": "userMessage", "id": f"u{number}", "content": [{"type": "text", "text": text}]}
+        talk.told("item/completed", threadId=CHILD, turnId="c1", item=said)
+
+
+def test_a_sub_agent_that_was_known_without_a_name_gets_it_with_its_arguments() -> None:
+    talk = Conversation(order()).begun()
+    talk.told("turn/started", threadId=CHILD, turn={"id": "c1"})
+    spawned(talk, is_done=False)
+    spawned(talk, is_done=True)
+    assert [(row.phase, row.name, row.detail) for row in talk.rows if row.type is RowType.AGENT] == [
+        (Phase.START, None, None),
+        (Phase.PROGRESS, "look", {"prompt": "look\nfor bugs"}),
+    ]
+
+
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_only_the_prompt_of_a_sub_agent_is_left_out_of_what_it_is_told(*, is_told_first: bool) -> None:
+    talk = Conversation(order()).begun()
+    spawned(talk, is_done=False, told="go on")
+    if is_told_first:
+        spawned(talk, is_done=True, told="go on")
+    heard(talk, "go on")
+    spawned(talk, is_done=True, told="go on")
+    heard(talk, "go on", "stop")
+    assert [row.text for row in talk.rows if row.name == "user" and row.parent == CHILD] == ["go on", "stop"]
+
+
 def test_a_sub_agents_question_names_it() -> None:
     talk = held("app-server-subagent-asks", order('CALL spawn_agent {"message": "SCENARIO:ask"}'), "decline")
     (agent, _) = [row for row in talk.rows if row.type is RowType.AGENT]

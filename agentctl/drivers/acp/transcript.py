@@ -198,7 +198,7 @@ class AcpTranscript:
             was_withheld = update.tool_call_id in self._calls and update.tool_call_id not in self._last_row
             first = list(self._announced(parent))
             call, rows = self._taken(update, parent)
-            return call, [*first, *rows, *(self._news(call) if was_withheld else ())]
+            return call, [*first, *rows, *(self._news(call, is_asked=True) if was_withheld else ())]
         call = AcpCall(update.tool_call_id, self._servers)
         call.take(update)
         return call, []
@@ -225,10 +225,14 @@ class AcpTranscript:
         yield from rows
         yield from self._news(call)
 
-    def _news(self, call: AcpCall) -> Iterator[Row]:
-        """Yield the row of a call, if that is not the last one of it; it begins once its arguments are written."""
+    def _news(self, call: AcpCall, *, is_asked: bool = False) -> Iterator[Row]:
+        """Yield the row of a call, if that is not the last one of it; it begins once its arguments are written.
+
+        Args:
+            is_asked: It waits for leave, so that it has to be seen: it may well be one without arguments.
+        """
         row = self._row(call)
-        if call.is_being_written or self._last_row.get(call.id) == row:
+        if (call.is_being_written and not is_asked) or self._last_row.get(call.id) == row:
             return
         is_first, self._last_row[call.id] = call.id not in self._last_row, row
         if not is_first and row.phase is Phase.START:

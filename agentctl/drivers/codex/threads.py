@@ -30,13 +30,15 @@ class Thread:
         #: The id of the thread that started it; None if that is the agent itself.
         self.parent = parent
         self.agent_type: str | None = None
+        self.name: str | None = None
         self.is_active = False
         self.was_announced = False
         self.has_ended = False
         self.message: str | None = None
-        #: What it was started with; its prompt until it is heard to be told it.
-        self.detail: dict[str, Any] | None = None
+        #: What it was started with; its prompt until it is told anything, which is that one first.
+        self.detail: dict[str, Any] = {}
         self.prompt: str | None = None
+        self.was_told = False
         self.turns: set[str] = set()
         self._before: dict[str, int] | None = None
         self._total: dict[str, int] = {}
@@ -140,20 +142,21 @@ class AgentThreads:
 
     def _started_with(self, thread: Thread, item: Mapping[str, Any]) -> list[Row]:
         """Record with which arguments a sub-agent was started; its first row may have come before them."""
-        was_known, thread.prompt = thread.detail is not None, text_in(item.get(PROMPT)) or None
-        started_with = {key: item.get(key) for key in (PROMPT, "model", "reasoningEffort")}
-        thread.detail = bounded_values({key: value for key, value in started_with.items() if value is not None})
-        if thread.was_announced and thread.detail and not was_known:
-            return [self._row(thread, Phase.PROGRESS, "running")]
-        return self._announce(thread, thread.prompt or "")
+        before, prompt = thread.detail, text_in(item.get(PROMPT))
+        told = {key: item[key] for key in (PROMPT, "model", "reasoningEffort") if item.get(key)}
+        thread.detail = before | bounded_values(told)
+        if PROMPT not in before and not thread.was_told:
+            thread.prompt = prompt
+        if not thread.was_announced or thread.detail == before:
+            return self._announce(thread, prompt)
+        thread.name = thread.name or _name_in(prompt)
+        return [self._row(thread, Phase.PROGRESS, "running")]
 
     def is_prompt(self, thread_id: str, text: str) -> bool:
         """Return whether a sub-agent is told with a text what its own row tells; once."""
         thread = self.get(thread_id)
-        if thread.prompt is None or thread.prompt != text:
-            return False
-        thread.prompt = None
-        return True
+        prompt, thread.prompt, thread.was_told = thread.prompt, None, True
+        return bool(prompt) and prompt == text
 
     def sub_agent_activity(self, item: Mapping[str, Any], sender: str) -> list[Row]:
         """Record an item of Codex's own about a sub-agent (`subAgentActivity`)."""
@@ -186,20 +189,20 @@ class AgentThreads:
     def _announce(self, thread: Thread, name: str = "") -> list[Row]:
         if thread.was_announced:
             return []
-        thread.was_announced = True
-        return [self._row(thread, Phase.START, "running", _first_line(name) or None)]
+        thread.was_announced, thread.name = True, _name_in(name)
+        return [self._row(thread, Phase.START, "running")]
 
     def _end(self, thread: Thread, status: str, text: str | None) -> Row:
         thread.is_active, thread.has_ended = False, True
         return self._row(thread, Phase.END, _ENDS.get(status, "failed"))._replace(text=text)
 
-    def _row(self, thread: Thread, phase: Phase, status: str, name: str | None = None) -> Row:
-        row = Row(RowType.AGENT, thread.id, phase, parent=thread.parent, status=status, name=name)
-        return row._replace(agent_type=thread.agent_type, detail=None if phase is Phase.END else thread.detail)
+    def _row(self, thread: Thread, phase: Phase, status: str) -> Row:
+        row = Row(RowType.AGENT, thread.id, phase, thread.parent, status, thread.agent_type)
+        return row if phase is Phase.END else row._replace(name=thread.name, detail=thread.detail or None)
 
 
-def _first_line(text: str) -> str:
-    return shortened(text.strip().partition("\n")[0], _LONGEST_NAME, "…")
+def _name_in(text: str) -> str | None:
+    return shortened(text.strip().partition("\n")[0], _LONGEST_NAME, "…") or None
 
 
 def _tokens(counts: Mapping[str, Any]) -> dict[str, int]:
