@@ -15,6 +15,8 @@ from agentctl.lean import NamedTuple
 #: be harmless, whatever anybody has configured; that it asks nothing, since all is allowed; or that the person's own
 #: settings of the program decide what it asks.
 READ_ONLY, ASKING, ALLOWING, BY_OWN_SETTINGS = "readOnly", "asking", "allowing", "own"
+#: What leads to the last of them, in a text that is stored: it may be read at a terminal, over HTTP or in a client.
+OWN_PERMISSIONS = f"the permissions `{OWN}`"
 
 
 class Order(NamedTuple):

@@ -10,6 +10,7 @@ from agentctl.domain.agent.permissions import parse_policy
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.program import AcpProgram, Manner
 from agentctl.drivers.dialogue import Ask, StopProgram
+from agentctl.drivers.order import OWN_PERMISSIONS
 from tests.unit.test_acp_driver import SESSION, Talk, order
 
 ASKS = AcpProgram(program="agent", asking=Manner(mode="ask", modes=("plan",)), allowing=Manner(mode="all"))
@@ -48,7 +49,7 @@ def is_working(talk: Talk) -> bool:
 def test_a_mode_that_nobody_ordered_is_an_end_before_the_first_prompt(policy: str, resume: str | None) -> None:
     for row, words in ((UNTOLD, "about which its row says nothing"), (BY_ARGUMENTS, "but ask was ordered")):
         talk = under(row, policy, resume=resume).opened({"loadSession": True}, modes=modes("auto"))
-        ended(talk, Reason.NOT_STARTED, "in the mode auto", words, "`permissions own`", "acp.yaml")
+        ended(talk, Reason.NOT_STARTED, "in the mode auto", words, OWN_PERMISSIONS, "acp.yaml")
         assert "session/prompt" not in talk.methods
 
 
@@ -100,7 +101,7 @@ def test_another_mode_that_it_tells_later_stops_it(update: dict[str, Any], sessi
     talk.update(kind, currentModeId="plan") if kind == "current_mode_update" else None
     assert is_working(talk)
     talk.update(kind, session, **update)
-    ended(talk, Reason.PERMISSION_DENIED, "in the mode auto", "ask or plan", "so it was stopped", "`permissions own`")
+    ended(talk, Reason.PERMISSION_DENIED, "in the mode auto", "ask or plan", "so it was stopped", OWN_PERMISSIONS)
 
 
 def test_an_agent_that_may_only_read_is_not_told_to_let_its_settings_decide() -> None:
@@ -108,7 +109,7 @@ def test_an_agent_that_may_only_read_is_not_told_to_let_its_settings_decide() ->
     assert is_working(talk)
     talk.update("current_mode_update", currentModeId="ask")
     ended(talk, Reason.PERMISSION_DENIED, "in the mode ask", "but plan was ordered")
-    assert "permissions own" not in str(talk.outcome.message)
+    assert OWN_PERMISSIONS not in str(talk.outcome.message)
 
 
 def test_what_was_said_before_in_a_session_that_is_continued_is_no_mode_of_now() -> None:

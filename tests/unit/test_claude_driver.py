@@ -15,7 +15,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.claude.usage import Meter, Tokens, Usage
 from agentctl.drivers.dialogue import Action, Ask, HangUp, Withdraw
-from agentctl.drivers.order import Order
+from agentctl.drivers.order import OWN_PERMISSIONS, Order
 from tests.claude_lines import (
     ASKING,
     ORDER,
@@ -400,7 +400,7 @@ def test_a_call_that_was_made_unasked_stops_the_worker(
     begun = system("init", session_id="s", permissionMode="default")
     found = outcomes(feed(started(order), [begun, *values]))
     assert [one.reason for one in found] == ([expected] if expected else [])
-    assert all(("permissions own" in str(one.message)) == (order == ASKING) for one in found)
+    assert all((OWN_PERMISSIONS in str(one.message)) == (order == ASKING) for one in found)
     assert all(f"@{DRIVER.tested}" in str(one.message) for one in found)
 
 
@@ -413,7 +413,7 @@ def test_a_mode_that_was_not_ordered_stops_the_worker(order: Order, mode: str) -
     feed(dialogue, [system("init", session_id="s", permissionMode="default")])
     (outcome,) = outcomes(feed(dialogue, [system("status", status=None, permissionMode=mode)]))
     assert outcome.reason is Reason.PERMISSION_DENIED
-    assert ("permissions own" in str(outcome.message)) == (not order.read_only), "that loosens no agent that only reads"
+    assert (OWN_PERMISSIONS in str(outcome.message)) == (not order.read_only), "that loosens no agent that only reads"
     assert f"@{DRIVER.tested}" in str(outcome.message)
 
 

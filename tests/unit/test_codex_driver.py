@@ -32,7 +32,7 @@ from agentctl.drivers.dialogue import (
     StopProgram,
     Withdraw,
 )
-from agentctl.drivers.order import Order
+from agentctl.drivers.order import OWN_PERMISSIONS, Order
 from agentctl.worker_programs.agent_host.host_questions import question_for
 from tests.actions import Recorded
 
@@ -393,7 +393,7 @@ def test_a_thread_that_does_not_ask_as_ordered_is_not_begun(told: Message, named
     assert stop.outcome.reason is Reason.NOT_STARTED
     assert NEEDED not in stop.outcome.message
     assert named in str(stop.outcome.message)
-    assert "permissions own" in str(stop.outcome.message)
+    assert OWN_PERMISSIONS in str(stop.outcome.message)
     assert not [said for said in talk.said if said.get("method") == "turn/start"]
 
 
@@ -452,7 +452,7 @@ def test_a_thread_that_is_not_opened_as_ordered_is_not_begun(
     (stop,) = talk.of(StopProgram)
     assert (stop.outcome.reason, NEEDED in stop.outcome.message) == (Reason.NOT_STARTED, False)
     assert named in str(stop.outcome.message)
-    assert ("permissions own" in str(stop.outcome.message)) == own_helps
+    assert (OWN_PERMISSIONS in str(stop.outcome.message)) == own_helps
     assert "another driver" in str(stop.outcome.message) or own_helps
     assert not [said for said in talk.said if said.get("method") == "turn/start"]
 
@@ -475,7 +475,7 @@ def test_a_thread_that_is_changed_from_what_was_ordered_is_stopped(
     assert stop.outcome.reason is Reason.PERMISSION_DENIED
     assert talk.dialogue.ended(0).reason is Reason.PERMISSION_DENIED
     assert named in str(stop.outcome.message)
-    assert ("permissions own" in str(stop.outcome.message)) == own_helps
+    assert (OWN_PERMISSIONS in str(stop.outcome.message)) == own_helps
 
 
 def test_a_network_that_the_person_has_configured_is_as_ordered() -> None:

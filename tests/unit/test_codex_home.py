@@ -14,7 +14,7 @@ from agentctl.domain.agent.permissions import parse_policy
 from agentctl.drivers.codex import adapter_home
 from agentctl.drivers.codex.home import replaced_home
 from agentctl.drivers.codex.toml import toml
-from agentctl.drivers.order import Order
+from agentctl.drivers.order import OWN_PERMISSIONS, Order
 from agentctl.errors import Refused
 
 PLACES = {"variable": "CODEX_HOME", "own": "/w/home", "persons": "/home/me/.codex", "resolved": "/data/codex"}
@@ -168,7 +168,7 @@ def test_a_login_that_is_not_found_there_is_said(login: dict[str, bytes], is_sai
 def test_a_config_that_cannot_be_read_is_refused_with_the_way_out() -> None:
     with pytest.raises(Refused, match=r"config\.toml of Codex cannot be read: .*line 1") as refusal:
         config(order(), "model = \n")
-    assert "permissions own" in str(refusal.value.hint)
+    assert OWN_PERMISSIONS in str(refusal.value.hint)
 
 
 def test_whoever_may_only_read_is_not_told_of_a_word_that_loosens_nothing() -> None:
@@ -182,8 +182,8 @@ def test_whoever_may_only_read_is_not_told_of_a_word_that_loosens_nothing() -> N
         files = {"rules/default.rules": RULES, "config.toml": b'cli_auth_credentials_store = "keyring"'}
         notes = folder.replaced(reader, files).notes
         assert len(notes) == 2
-        assert "permissions own" not in " ".join(notes)
-        assert "permissions own" in " ".join(folder.replaced(order(), files).notes)
+        assert OWN_PERMISSIONS not in " ".join(notes)
+        assert OWN_PERMISSIONS in " ".join(folder.replaced(order(), files).notes)
 
 
 def test_databases_are_sought_where_the_config_says() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctl.drivers.acp.program import Manner
 from agentctl.drivers.acp.settings import MODE, Offers
-from agentctl.drivers.order import ALLOWING, BY_OWN_SETTINGS, READ_ONLY
+from agentctl.drivers.order import ALLOWING, BY_OWN_SETTINGS, OWN_PERMISSIONS, READ_ONLY
 from agentctl.drivers.values import bounded_text, text_in
 
 #: What the person may say instead.
@@ -65,7 +65,7 @@ class Modes:
     @property
     def _way_out(self) -> str:
         """Return what a person can do about it: of an agent that may only read, no word of theirs loosens that."""
-        own = f"`permissions {BY_OWN_SETTINGS}` lets your own settings of it decide; or "
+        own = f"{OWN_PERMISSIONS} let your own settings of it decide; or "
         return _ROW if self._stance == READ_ONLY else own + _ROW
 
 

@@ -9,10 +9,10 @@ from agentctl.domain.agent.permissions import denies
 from agentctl.domain.text.versions import parts
 from agentctl.drivers.claude.asks import ClaudeRequests
 from agentctl.drivers.claude.start import INSTALL, MODES, TESTED, asks_before_calls
-from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order
+from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, OWN_PERMISSIONS, Order
 from agentctl.drivers.values import bounded_text, list_in, object_in, text_in
 
-_OWN = "`permissions own` lets your own settings of Claude Code decide"
+_OWN = f"{OWN_PERMISSIONS} let your own settings of Claude Code decide"
 _TRIED = f"`{INSTALL}@{TESTED}` is the one that was tried"
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from agentctl.domain.agent.permissions import answer_by
 from agentctl.drivers.codex.toml import document
 from agentctl.drivers.dialogue import HomeFolder, Replaced
-from agentctl.drivers.order import ASKING, READ_ONLY, Order
+from agentctl.drivers.order import ASKING, OWN_PERMISSIONS, READ_ONLY, Order
 from agentctl.drivers.values import object_in, text_in
 from agentctl.errors import Refused
 
@@ -44,7 +44,7 @@ _ASKED = "prompt"
 #: Codex's name of its search, and that of others.
 _SEARCH = ("web_search", "WebSearch")
 _KEYRING = ("keyring", "auto")
-_OWN = "; permissions own starts Codex with your settings as they are"
+_OWN = f"; {OWN_PERMISSIONS} start Codex with your settings as they are"
 
 
 def replaced_home(order: Order) -> HomeFolder | None:

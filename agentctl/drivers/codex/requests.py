@@ -11,6 +11,7 @@ from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.codex.items import PATCH, SHELL, is_told_whole, mcp_name, patch_arguments
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import request_key
+from agentctl.drivers.order import OWN_PERMISSIONS
 from agentctl.drivers.requests import Answers, ProgramRequest
 from agentctl.drivers.values import list_in, object_in, text_in
 
@@ -22,7 +23,7 @@ _LABELS = {
     CANCEL: "no, and stop the agent",
 }
 #: Codex writes it into the rules of its home, which is the worker's own wherever a person is asked.
-_HELD = "in this run; under permissions own for good"
+_HELD = f"in this run; under {OWN_PERMISSIONS} for good"
 #: All others that Codex may offer count as ALLOW_ALWAYS: they change Codex's own rules, or are unknown here.
 _MEANS = {ACCEPT: ALLOW, SESSION: ALLOW_ALWAYS, DECLINE: DENY, CANCEL: DENY}
 

@@ -14,7 +14,7 @@ from agentctl.drivers.codex.threads import AgentThreads
 from agentctl.drivers.codex.walls import link_in
 from agentctl.drivers.dialogue import Action, AgentOutcome, HangUp, SessionIs, StopProgram
 from agentctl.drivers.jsonrpc import Calls, RpcError, notification_of
-from agentctl.drivers.order import ALLOWING, ASKING, Order
+from agentctl.drivers.order import ALLOWING, ASKING, OWN_PERMISSIONS, Order
 from agentctl.drivers.signs import reason_in
 from agentctl.drivers.values import object_in, text_in
 
@@ -22,7 +22,7 @@ Actions = list[Action]
 #: How Codex answers a method that its version does not have; it also lists all methods that it has.
 _UNKNOWN_METHOD = re.compile(r"unknown variant|method not found", re.IGNORECASE)
 #: The ways out, where what decides cannot be set: the second one where no word of the person's would loosen it.
-_OWN_HINT = "permissions own starts it with your settings as they are, whatever these let it do"
+_OWN_HINT = f"{OWN_PERMISSIONS} start it with your settings as they are, whatever these let it do"
 _ELSE_HINT = (
     "this machine's own settings (/etc/codex) or another version of Codex may be the cause; or choose another driver"
 )
