@@ -241,6 +241,38 @@ def test_with_what_something_was_called_is_told_also_where_that_comes_later() ->
     assert call["rawInput"] == agent.detail
 
 
+@pytest.mark.parametrize("known", [None, {"title": "Edit"}, {"file_path": ""}])
+def test_with_what_something_was_called_is_told_also_where_only_its_end_tells_it(known: dict[str, Any] | None) -> None:
+    edit = {"file_path": "/a", "old_string": "x", "new_string": "y"}
+    first = Row(RowType.TOOL, "t", Phase.START, name="Edit", detail=known)
+    shown = first._replace(phase=Phase.PROGRESS, detail=None, text="on it")
+    end = first._replace(phase=Phase.END, detail=edit, status="completed")
+    (call,) = calls_of(told([line_of(row) for row in (first, shown, end)])).values()
+    assert (call["title"], call["rawInput"], call["status"]) == ("Edit /a", edit, "completed")
+    assert [one["type"] for one in call["content"]] == ["diff", "content"]
+    assert "on it" in call["content"][1]["content"]["text"]
+
+
+def test_what_an_end_has_beside_the_arguments_is_not_what_a_call_was_made_with() -> None:
+    first = Row(RowType.TOOL, "t", Phase.START, name="shell", detail={"command": "make"})
+    end = first._replace(phase=Phase.END, detail={"command": "make", "exitCode": 0}, status="completed")
+    assert [one["sessionUpdate"] for one in told([line_of(first), line_of(end)])] == ["tool_call", "tool_call_update"]
+    (call,) = calls_of(told([line_of(first), line_of(end)])).values()
+    assert call["rawInput"] == {"command": "make"}
+
+
+def test_a_sub_agent_keeps_its_name_and_what_it_has_said_when_its_arguments_become_known() -> None:
+    agent = Row(RowType.AGENT, "a", Phase.START, name="look", agent_type="explore")
+    more = Row(RowType.AGENT, "a", Phase.PROGRESS, detail={"prompt": "Look around."})
+    (call,) = calls_of(told([line_of(agent), line_of(more)])).values()
+    assert (call["title"], content_of(call)) == ("explore: look", "Look around.")
+    said = line_of(Row(RowType.MESSAGE, "m", parent="a", text="Found it."))
+    for rows in ([agent, more], [more, agent], [more]):
+        (call,) = calls_of(told([said, *map(line_of, rows)])).values()
+        assert content_of(call) == "Found it."
+        assert call["rawInput"] == more.detail
+
+
 def test_a_call_that_is_only_known_by_its_end_is_told_whole() -> None:
     end = Row(RowType.TOOL, "t", status="failed", name="Bash", detail={"command": "ls"}, text="no")
     (call,) = calls_of(told([line_of(end)])).values()

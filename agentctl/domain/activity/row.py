@@ -20,6 +20,8 @@ REPORTED = "report-"
 LONGEST_MESSAGE = 500_000
 #: Of the arguments of a sub-agent, what it is to do.
 PROMPT = "prompt"
+#: What may be known of a call before its arguments: how its program names it, and where it acts.
+_AROUND = frozenset({"title", "paths", "cwd"})
 #: How the call of a tool can end.
 CALL_ENDS = frozenset({"completed", "failed", "denied", "cancelled"})
 
@@ -82,6 +84,17 @@ class Row(NamedTuple):
             "detail": self.detail,
         }
         return {key: item for key, item in value.items() if item is not None}
+
+
+def are_arguments_told(detail: object) -> bool:
+    """Return whether the detail of a row tells with which arguments something was called.
+
+    Where one has, what its end has besides is of the end, as the exit code of a command.
+
+    >>> are_arguments_told({"command": "make"}), are_arguments_told({"title": "Edit", "query": ""})
+    (True, False)
+    """
+    return isinstance(detail, Mapping) and any(value for key, value in detail.items() if key not in _AROUND)
 
 
 def message_text(text: str) -> str:

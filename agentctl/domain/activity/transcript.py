@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from agentctl.domain.activity.row import Phase, RowType
+from agentctl.domain.activity.row import Phase, RowType, are_arguments_told
 from agentctl.domain.activity.rows import Fields, Line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.lean import NamedTuple
@@ -46,8 +46,8 @@ class Transcript:
         self._types: Counter[str] = Counter()
         #: Hash of the id of what has begun and not ended -> its name, which the row of the end may lack.
         self._names: dict[int, Any] = {}
-        #: The same of a call -> hash of the arguments with which it was shown; 0 where it had none.
-        self._arguments: dict[int, int] = {}
+        #: The same of a call -> hash of the arguments with which it was shown, and whether these were all.
+        self._arguments: dict[int, tuple[int, bool]] = {}
 
     def take(self, line: Line) -> TranscriptEntry | None:
         """Return the paragraph of a row; None where it says nothing new."""
@@ -70,20 +70,17 @@ class Transcript:
         return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, fields)
 
     def _tells_more(self, line: Line, *, begins: bool, ends: bool) -> bool:
-        """Return whether a row tells with which arguments something was called that was shown to begin without them.
-
-        One that ends may have others besides, as the exit code of a command: they are not what it was called with.
-        """
+        """Return whether a row tells with which arguments something was called that was shown to begin without them."""
         if line.kind not in _CALLED:
             return False
         id_, detail = hash(line.id), line.fields.get("detail")
-        given = hash(repr(detail)) if detail else 0
+        given = hash(repr(detail)) if detail else 0, are_arguments_told(detail)
         known = self._arguments.pop(id_, None)
         if begins and not ends and len(self._arguments) < _MOST_NAMES:
             self._arguments[id_] = given
         if known is None or begins:
             return False
-        is_more = bool(given) and (not known if ends else known != given)
+        is_more = bool(detail) and known != given and not (ends and known[1])
         if not is_more and not ends:
             self._arguments[id_] = known
         return is_more

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from agentctl.domain.activity.row import PROMPT, Phase, RowType
+from agentctl.domain.activity.row import PROMPT, Phase, RowType, are_arguments_told
 from agentctl.domain.activity.rows import Line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.drivers.values import bounded_values
@@ -46,16 +46,32 @@ class CallPlace(NamedTuple):
     depth: int = 0
 
 
+class _Told(NamedTuple):
+    """What the rows of a call, or of a sub-agent, have told of it: one may lack what another had."""
+
+    name: str | None = None
+    agent_type: str | None = None
+    detail: Mapping[str, Any] | None = None
+
+    def with_row(self, line: Line) -> _Told:
+        """Return it with what one more row tells; arguments that are told change only while the call is under way."""
+        name, agent_type = string(line.fields.get("name")), string(line.fields.get("agentType"))
+        detail, is_settled = line.fields.get("detail"), line.phase != Phase.PROGRESS and are_arguments_told(self.detail)
+        is_more = isinstance(detail, dict) and detail and not is_settled
+        return _Told(name or self.name, agent_type or self.agent_type, detail if is_more else self.detail)
+
+
 class _Open(NamedTuple):
     """A tool call that has begun and not ended."""
 
     call: str
-    name: str
-    arguments: Any
+    told: _Told
     #: Shown as a plan, so that it has no card of its own.
     is_plan: bool = False
     #: What it would do, which stays above what comes of it: each content takes the place of the one before.
     change: tuple[Content, ...] = ()
+    #: What has come of it so far.
+    said: tuple[Content, ...] = ()
 
 
 class _GrowingTexts:
@@ -130,8 +146,8 @@ class WorkerUpdates:
         rules do (`Bash`), and its call as the model does (`shell`): without a call of that tool, the arguments tell.
         """
         calls = [one for one in self._open.values() if not one.is_plan]
-        mine = [one for one in calls if one.name == tool]
-        same = [one for one in mine or calls if _has(one.arguments, arguments)] or mine
+        mine = [one for one in calls if one.told.name == tool]
+        same = [one for one in mine or calls if _has(one.told.detail, arguments)] or mine
         return same[0].call if len(same) == 1 else None
 
     def meta_below(self, asked_by: object) -> dict[str, Any]:
@@ -185,13 +201,15 @@ class WorkerUpdates:
 
     def _said_below(self, line: Line, text: str) -> Iterator[Update]:
         """Show what a sub-agent, or a worker below, has said last in its own card."""
-        call = self.place.call
+        call, content = self.place.call, text_content(text)
         if line.parent:
             yield from self._known_agent(line.parent)
             agent = self._open.get(line.parent)
             call = agent.call if agent is not None else None
+            if agent is not None:
+                self._open[line.parent] = agent._replace(said=(*content,))
         if call is not None:
-            yield {"sessionUpdate": "tool_call_update", "toolCallId": call, "content": text_content(text)}
+            yield {"sessionUpdate": "tool_call_update", "toolCallId": call, "content": content}
 
     # -- calls and sub-agents ------------------------------------------------------------------------------------
 
@@ -206,35 +224,38 @@ class WorkerUpdates:
         known = self._open.get(line.id)
         if known is None:
             yield from self._begin(line)
-        elif is_agent and line.phase == Phase.START:
-            yield {"sessionUpdate": "tool_call_update", "toolCallId": known.call, **_agent_fields(line.fields)}
-        elif line.phase == Phase.PROGRESS and not known.is_plan:
+        elif not known.is_plan:
             yield from self._more_of(known, line)
         if known is not None or line.phase == Phase.END:
             yield from self._go_on(line)
 
     def _begin(self, line: Line) -> Iterator[Update]:
-        name, detail = string(line.fields.get("name")) or "tool", _detail(line)
-        entries = None if line.parent or self.place.call is not None else plan_in(name, detail)
-        is_agent = line.kind == RowType.AGENT
-        fields = _agent_fields(line.fields) if is_agent else call_fields(name, detail, self.place.cwd)
-        change = () if is_agent else (*fields.get("content", ()),)
-        self._open[line.id] = _Open(self._call_id(line.id), name, detail, is_plan=entries is not None, change=change)
+        told = _Told().with_row(line)
+        entries = None if line.parent or self.place.call is not None else plan_in(told.name or "", told.detail)
+        fields, change = self._fields_of(line, told)
+        self._open[line.id] = _Open(self._call_id(line.id), told, is_plan=entries is not None, change=change)
         if entries is not None:
             yield {"sessionUpdate": "plan", "entries": entries}
             return
         yield {"sessionUpdate": "tool_call", **self._head(line.id, line.parent), "status": IN_PROGRESS, **fields}
 
     def _more_of(self, known: _Open, line: Line) -> Iterator[Update]:
-        """Yield with which arguments an open call was made, where that is told only after it."""
-        detail, is_agent = _detail(line), line.kind == RowType.AGENT
-        if not detail or detail == known.arguments:
+        """Yield what an open call is, where a row tells more of that, be it the last one."""
+        told = known.told.with_row(line)
+        if told == known.told:
             return
-        name = string(line.fields.get("name")) or known.name
-        fields = _agent_fields(line.fields) if is_agent else call_fields(name, detail, self.place.cwd)
-        change = () if is_agent else (*fields.get("content", ()),)
-        self._open[line.id] = known._replace(name=name, arguments=detail, change=change)
+        fields, change = self._fields_of(line, told)
+        if known.said:
+            fields["content"] = [*change, *known.said]
+        self._open[line.id] = known._replace(told=told, change=change)
         yield {"sessionUpdate": "tool_call_update", "toolCallId": known.call, **fields}
+
+    def _fields_of(self, line: Line, told: _Told) -> tuple[dict[str, Any], tuple[Content, ...]]:
+        """Return the fields of a call, or of a sub-agent, and what of its content stays there."""
+        if line.kind == RowType.AGENT:
+            return _agent_fields(told), ()
+        fields = call_fields(told.name or "tool", told.detail, self.place.cwd)
+        return fields, (*fields.get("content", ()),)
 
     def _go_on(self, line: Line) -> Iterator[Update]:
         """Yield the progress or the end of an open call."""
@@ -247,6 +268,8 @@ class WorkerUpdates:
         content = (text_content if line.kind == RowType.AGENT else output_content)(text or "") if text else []
         if content:
             update["content"] = [*call.change, *content]
+            if line.phase != Phase.END:
+                self._open[line.id] = call._replace(said=(*content,))
         if len(update) > 2 and not call.is_plan:
             yield update
 
@@ -255,8 +278,9 @@ class WorkerUpdates:
         if agent_id in self._open or hash(agent_id) in self._over:
             return
         self._agents.setdefault(agent_id, 1)
-        self._open[agent_id] = _Open(self._call_id(agent_id), "agent", None)
-        yield {"sessionUpdate": "tool_call", **self._head(agent_id, b""), "status": IN_PROGRESS, **_agent_fields({})}
+        self._open[agent_id] = _Open(self._call_id(agent_id), _Told())
+        fields = _agent_fields(_Told())
+        yield {"sessionUpdate": "tool_call", **self._head(agent_id, b""), "status": IN_PROGRESS, **fields}
 
     def _head(self, id_: bytes, parent: bytes) -> dict[str, Any]:
         above = self._call_id(parent) if parent else self.place.call
@@ -285,19 +309,13 @@ def meta(name: str, above: str | None, depth: int) -> dict[str, Any]:
     return {"agentctl": {**found, "parentToolCallId": above} if above is not None else found}
 
 
-def _detail(line: Line) -> Mapping[str, Any] | None:
-    detail = line.fields.get("detail")
-    return detail if isinstance(detail, dict) else None
-
-
-def _agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    kind, name = string(fields.get("agentType")), string(fields.get("name"))
-    found = {"title": ": ".join(short_line(part) for part in (kind or "sub-agent", name) if part), "kind": "think"}
-    detail = fields.get("detail")
-    if not isinstance(detail, dict):
+def _agent_fields(told: _Told) -> dict[str, Any]:
+    names = (told.agent_type or "sub-agent", told.name)
+    found = {"title": ": ".join(short_line(part) for part in names if part), "kind": "think"}
+    if told.detail is None:
         return found
-    prompt = string(detail.get(PROMPT))
-    return {**found, "rawInput": bounded_json(detail), **({"content": text_content(prompt)} if prompt else {})}
+    prompt = string(told.detail.get(PROMPT))
+    return {**found, "rawInput": bounded_json(told.detail), **({"content": text_content(prompt)} if prompt else {})}
 
 
 def _head_of(text: str) -> str:
