@@ -6,8 +6,9 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -18,9 +19,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError
+from agentctl.operations.wait import loan
 from agentctl.supervision.dispatch import slots
 from agentctl.supervision.dispatch.idle_places import come_back, idle_place
 from agentctl.supervision.dispatch.slots import IDLE, Survey, held_places, lend, move_guests, place_of, survey
@@ -296,6 +299,25 @@ def test_a_host_that_is_killed_between_two_looks_leaves_its_right_to_its_guest(
     else:
         workers.come_back(lender)
     workers.no_more_than_the_cap_are_at_work()
+
+
+def test_a_wait_lends_its_place_also_while_others_look_which_loans_are_held(workers: Workers) -> None:
+    """A look takes the lock of a loan for a moment: the wait took it for a loan of another wait, and lent nothing."""
+    lender = workers.begin_one()
+
+    def lend_beside_a_look(tree: TreeDir, kind: str, worker: WorkerId) -> int | None:
+        queue = try_lock(tree.queue_lock)
+        looked_at = None if queue is None else try_lock(tree.slots / f"{worker.task_id}.{worker.instance}{kind}")
+        try:
+            return lend(tree, kind, worker)
+        finally:
+            for fd in filter(None, (queue, looked_at)):
+                os.close(fd)
+
+    me = SimpleNamespace(task=workers.tree, worker=SimpleNamespace(id=lender))
+    live_task: Any = SimpleNamespace(tree=workers.tree, watch=mock.Mock())
+    with mock.patch.multiple(loan, caller=lambda: me, lend=lend_beside_a_look), closing(loan.Loan(live_task)) as lent:
+        assert lent.lender() == lender
 
 
 Workers.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
