@@ -35,10 +35,9 @@ class Thread:
         self.was_announced = False
         self.has_ended = False
         self.message: str | None = None
-        #: What it was started with; its prompt until it is told anything, which is that one first.
+        #: What it was started with; its prompt until it is told anything, which is that one first, and then nothing.
         self.detail: dict[str, Any] = {}
         self.prompt: str | None = None
-        self.was_told = False
         self.turns: set[str] = set()
         self._before: dict[str, int] | None = None
         self._total: dict[str, int] = {}
@@ -143,10 +142,10 @@ class AgentThreads:
     def _started_with(self, thread: Thread, item: Mapping[str, Any]) -> list[Row]:
         """Record with which arguments a sub-agent was started; its first row may have come before them."""
         before, prompt = thread.detail, text_in(item.get(PROMPT))
-        told = {key: item[key] for key in (PROMPT, "model", "reasoningEffort") if item.get(key)}
-        thread.detail = before | bounded_values(told)
-        if PROMPT not in before and not thread.was_told:
-            thread.prompt = prompt
+        arguments = {key: item[key] for key in (PROMPT, "model", "reasoningEffort") if item.get(key)}
+        thread.detail = before | bounded_values(arguments)
+        if thread.prompt is None:
+            thread.prompt = prompt or None
         if not thread.was_announced or thread.detail == before:
             return self._announce(thread, prompt)
         thread.name = thread.name or _name_in(prompt)
@@ -155,7 +154,7 @@ class AgentThreads:
     def is_prompt(self, thread_id: str, text: str) -> bool:
         """Return whether a sub-agent is told with a text what its own row tells; once."""
         thread = self.get(thread_id)
-        prompt, thread.prompt, thread.was_told = thread.prompt, None, True
+        prompt, thread.prompt = thread.prompt, ""
         return bool(prompt) and prompt == text
 
     def sub_agent_activity(self, item: Mapping[str, Any], sender: str) -> list[Row]:

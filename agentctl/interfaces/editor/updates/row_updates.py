@@ -46,26 +46,26 @@ class CallPlace(NamedTuple):
     depth: int = 0
 
 
-class _Told(NamedTuple):
+class _CallFacts(NamedTuple):
     """What the rows of a call, or of a sub-agent, have told of it: one may lack what another had."""
 
     name: str | None = None
     agent_type: str | None = None
     detail: Mapping[str, Any] | None = None
 
-    def with_row(self, line: Line) -> _Told:
+    def with_row(self, line: Line) -> _CallFacts:
         """Return it with what one more row tells; arguments that are told change only while the call is under way."""
         name, agent_type = string(line.fields.get("name")), string(line.fields.get("agentType"))
         detail, is_settled = line.fields.get("detail"), line.phase != Phase.PROGRESS and are_arguments_told(self.detail)
         is_more = isinstance(detail, dict) and detail and not is_settled
-        return _Told(name or self.name, agent_type or self.agent_type, detail if is_more else self.detail)
+        return _CallFacts(name or self.name, agent_type or self.agent_type, detail if is_more else self.detail)
 
 
 class _Open(NamedTuple):
     """A tool call that has begun and not ended."""
 
     call: str
-    told: _Told
+    facts: _CallFacts
     #: Shown as a plan, so that it has no card of its own.
     is_plan: bool = False
     #: What it would do, which stays above what comes of it: each content takes the place of the one before.
@@ -146,8 +146,8 @@ class WorkerUpdates:
         rules do (`Bash`), and its call as the model does (`shell`): without a call of that tool, the arguments tell.
         """
         calls = [one for one in self._open.values() if not one.is_plan]
-        mine = [one for one in calls if one.told.name == tool]
-        same = [one for one in mine or calls if _has(one.told.detail, arguments)] or mine
+        mine = [one for one in calls if one.facts.name == tool]
+        same = [one for one in mine or calls if _has(one.facts.detail, arguments)] or mine
         return same[0].call if len(same) == 1 else None
 
     def meta_below(self, asked_by: object) -> dict[str, Any]:
@@ -230,10 +230,10 @@ class WorkerUpdates:
             yield from self._go_on(line)
 
     def _begin(self, line: Line) -> Iterator[Update]:
-        told = _Told().with_row(line)
-        entries = None if line.parent or self.place.call is not None else plan_in(told.name or "", told.detail)
-        fields, change = self._fields_of(line, told)
-        self._open[line.id] = _Open(self._call_id(line.id), told, is_plan=entries is not None, change=change)
+        facts = _CallFacts().with_row(line)
+        entries = None if line.parent or self.place.call is not None else plan_in(facts.name or "", facts.detail)
+        fields, change = self._fields_of(line, facts)
+        self._open[line.id] = _Open(self._call_id(line.id), facts, is_plan=entries is not None, change=change)
         if entries is not None:
             yield {"sessionUpdate": "plan", "entries": entries}
             return
@@ -241,20 +241,20 @@ class WorkerUpdates:
 
     def _more_of(self, known: _Open, line: Line) -> Iterator[Update]:
         """Yield what an open call is, where a row tells more of that, be it the last one."""
-        told = known.told.with_row(line)
-        if told == known.told:
+        facts = known.facts.with_row(line)
+        if facts == known.facts:
             return
-        fields, change = self._fields_of(line, told)
+        fields, change = self._fields_of(line, facts)
         if known.said:
             fields["content"] = [*change, *known.said]
-        self._open[line.id] = known._replace(told=told, change=change)
+        self._open[line.id] = known._replace(facts=facts, change=change)
         yield {"sessionUpdate": "tool_call_update", "toolCallId": known.call, **fields}
 
-    def _fields_of(self, line: Line, told: _Told) -> tuple[dict[str, Any], tuple[Content, ...]]:
+    def _fields_of(self, line: Line, facts: _CallFacts) -> tuple[dict[str, Any], tuple[Content, ...]]:
         """Return the fields of a call, or of a sub-agent, and what of its content stays there."""
         if line.kind == RowType.AGENT:
-            return _agent_fields(told), ()
-        fields = call_fields(told.name or "tool", told.detail, self.place.cwd)
+            return _agent_fields(facts), ()
+        fields = call_fields(facts.name or "tool", facts.detail, self.place.cwd)
         return fields, (*fields.get("content", ()),)
 
     def _go_on(self, line: Line) -> Iterator[Update]:
@@ -278,8 +278,8 @@ class WorkerUpdates:
         if agent_id in self._open or hash(agent_id) in self._over:
             return
         self._agents.setdefault(agent_id, 1)
-        self._open[agent_id] = _Open(self._call_id(agent_id), _Told())
-        fields = _agent_fields(_Told())
+        self._open[agent_id] = _Open(self._call_id(agent_id), _CallFacts())
+        fields = _agent_fields(_CallFacts())
         yield {"sessionUpdate": "tool_call", **self._head(agent_id, b""), "status": IN_PROGRESS, **fields}
 
     def _head(self, id_: bytes, parent: bytes) -> dict[str, Any]:
@@ -309,13 +309,13 @@ def meta(name: str, above: str | None, depth: int) -> dict[str, Any]:
     return {"agentctl": {**found, "parentToolCallId": above} if above is not None else found}
 
 
-def _agent_fields(told: _Told) -> dict[str, Any]:
-    names = (told.agent_type or "sub-agent", told.name)
+def _agent_fields(facts: _CallFacts) -> dict[str, Any]:
+    names = (facts.agent_type or "sub-agent", facts.name)
     found = {"title": ": ".join(short_line(part) for part in names if part), "kind": "think"}
-    if told.detail is None:
+    if facts.detail is None:
         return found
-    prompt = string(told.detail.get(PROMPT))
-    return {**found, "rawInput": bounded_json(told.detail), **({"content": text_content(prompt)} if prompt else {})}
+    prompt = string(facts.detail.get(PROMPT))
+    return {**found, "rawInput": bounded_json(facts.detail), **({"content": text_content(prompt)} if prompt else {})}
 
 
 def _head_of(text: str) -> str:
