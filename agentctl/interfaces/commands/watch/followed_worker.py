@@ -102,7 +102,7 @@ class _PutQuestions:
 
     def __init__(self, call: Invocation, root: Root, text: _Text) -> None:
         self._is_seen = call.is_terminal("stdin") and call.draws
-        self._asked = AskedHere(call, root, self._take_others, lambda: text.end_line(call.note))
+        self._asked = AskedHere(call, root, self._take_others, lambda: text.make_room(call.note))
         #: What is said of those that have to be answered elsewhere, by the keys of the facts; and which those are.
         self._facts: dict[str, str] = {}
         self._others: list[str] = []
@@ -192,10 +192,10 @@ class _Text:
         """Return a line of ours."""
         return Raw(self._output.beside(f"{text}\n"))
 
-    def end_line(self, note: Callable[[str], None]) -> None:
-        """End the line in which the output stands."""
-        if self._output.leave():
-            note("")
+    def make_room(self, note: Callable[[str], None]) -> None:
+        """Print what is held, and end the line in which the output stands: a question is put below it."""
+        if text := self._output.leave():
+            note(text.removesuffix("\n"))
 
     def piece(self, piece: _Piece) -> Raw | Shown[LogPiece]:
         """Return a piece of the output, or what an agent has said or done."""

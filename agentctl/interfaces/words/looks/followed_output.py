@@ -78,6 +78,11 @@ class FollowedRows:
         """Whether whole rows are not printed yet."""
         return self._size_now is None and self._whole(self._terminal.rows()) > len(self._printed)
 
+    def give(self) -> str:
+        """Return what is printed of whole rows, whether they still change or not."""
+        rows = self._terminal.rows()
+        return self._once(rows, self._whole(rows))
+
     def look(self) -> str:
         """Return what is printed since it has not changed since this was called last."""
         rows, count = self._terminal.rows(), len(self._printed)
@@ -287,9 +292,10 @@ class FollowedOutput:
             return text
         return self._last.set_aside() + text + self._back()
 
-    def leave(self) -> bool:
-        """Leave all as it is, for others to print; return whether the cursor is within a line."""
-        return self._last is not None and self._last.leave()
+    def leave(self) -> str:
+        """Return what is printed before others print: whole rows that are held, and the end of the begun line."""
+        held = "".join(rows.give() for rows in self._streams.values() if rows.holds)
+        return held + "\n" * (self._last is not None and self._last.leave())
 
     def end(self) -> str:
         """Return what is printed at the end of the output."""
