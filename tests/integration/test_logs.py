@@ -163,6 +163,17 @@ def test_a_follower_at_a_terminal_sees_the_present_state_of_a_progress_bar(root:
     assert follower.sent == b"1 %\r\x1b[K99 %\r\n"
 
 
+def test_a_bar_is_drawn_over_by_the_size_that_the_terminal_has(root: Path, tmp_path: Path) -> None:
+    new_task()
+    script = f"printf '\\r%060d' 1; {waits_for(tmp_path / 'gate')}; printf '\\r\\033[2K99 %%'"
+    spawn(["sh", "-c", script], name="a")
+    follower = Terminal([*PROGRAM, "logs", "-f", "a"], width=40, env={"COLUMNS": "200", "LINES": "50"})
+    follower.until("01")
+    (tmp_path / "gate").touch()
+    follower.end()
+    assert lines_on_a_screen(follower.sent, 40, 24) == ["99 %"]
+
+
 #: A display of three bars as docker draws it: the cursor goes up to each row, and back.
 BARS = r"""
 import pathlib, sys, time

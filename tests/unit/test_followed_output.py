@@ -181,6 +181,29 @@ def test_a_bar_stays_below_the_lines_of_the_other_stream() -> None:
     assert screen.shown() == [*(f"line {number}" for number in range(30)), "a sentence", "29 %"]
 
 
+GROWING = st.lists(st.sampled_from(["a", "bc ", "def", "\n", "\r", "\r\x1b[K"]), max_size=12).map("".join)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["out", "err", "beside"]), GROWING), max_size=8), st.permutations(["out", "err"])
+)
+@example([("err", "\r1 %"), ("out", "Continue? "), ("beside", "a fact")], ["err", "out"])
+def test_what_was_set_aside_is_there_again_once_the_other_stream_has_ended_its_line(
+    turns: list[tuple[str, str]], ends: list[str]
+) -> None:
+    screen = Screen(80, 200)
+    output = FollowedOutput(has_colours=False, size=lambda: screen.size, now=Clock())
+    fed = {"out": "", "err": ""}
+    for stream, text in [*turns, ("beside", "at last"), (ends[0], "\n")]:
+        if stream == "beside":
+            screen.stream.feed(output.beside(f"{text}\n"))
+        else:
+            fed[stream] += text
+            screen.stream.feed(output.feed(stream, text.encode()))
+    shown = screen.shown()
+    assert all(row.rstrip() in shown for text in fed.values() for row in texts(text) if row)
+
+
 def test_a_question_of_the_program_comes_back_once_a_bar_beside_it_has_ended() -> None:
     screen = Screen(40, 10)
     output = FollowedOutput(has_colours=False, size=lambda: screen.size, now=Clock())
@@ -218,6 +241,14 @@ def test_a_pipe_gets_lines_without_waiting_for_more_of_them() -> None:
     assert output.end() == "tw\n"
 
 
+def test_who_prints_something_else_prints_what_is_held_before_it() -> None:
+    output = FollowedOutput(has_colours=False, size=None, now=Clock())
+    assert [output.feed("out", b"one\ntw"), output.feed("err", b"bad\n")] == ["", ""]
+    assert (output.leave(), output.within_s()) == ("one\nbad\n", None)
+    screen = FollowedOutput(has_colours=False, size=lambda: os.terminal_size((80, 24)), now=Clock())
+    assert [screen.feed("out", b"one"), screen.leave(), screen.leave()] == ["one", "\n", ""]
+
+
 def printed(*given_pieces: str, columns: int = 20) -> list[str]:
     """Return what is printed of each piece of an output that is followed at a terminal."""
     rows = FollowedRows(has_colours=True, size=lambda: os.terminal_size((columns, 24)))
@@ -246,6 +277,6 @@ def test_a_row_that_is_wrapped_is_printed_over_whole() -> None:
 def test_nothing_else_is_printed_than_safe_text_and_motions_of_our_own(tokens: list[str], cuts: list[int]) -> None:
     rows = FollowedRows(has_colours=True, size=lambda: os.terminal_size((20, 6)))
     printed = "".join(rows.feed(piece) for piece in pieces("".join(tokens), cuts))
-    text = re.sub(r"\x1b\[(?:\d+A|[JK]|[\d;]*m)|\r", "", printed)
+    text = re.sub(r"\x1b\[(?:\d*A|[BJK]|[\d;]*m)|\r", "", printed)
     assert plain(text, keep="\n") == text
     assert all(0 < int(up) < 6 for up in re.findall(r"\x1b\[(\d+)A", printed))

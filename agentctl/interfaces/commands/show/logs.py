@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Iterable, Iterator
-from shutil import get_terminal_size
 
 from agentctl.adapters.clock import monotonic
 from agentctl.domain.text.terminal_output import TerminalOutput, TerminalRow, rows_of_text
@@ -134,8 +133,14 @@ def followed_output(*, is_seen: bool) -> FollowedOutput:
     Args:
         is_seen: A person sees it at a terminal, as it is printed.
     """
-    size = get_terminal_size if is_seen and _obeys() else None
+    size = _size_of_terminal if is_seen and _obeys() and os.isatty(1) else None
     return FollowedOutput(has_colours=is_seen and _has_colours(), size=size, now=monotonic)
+
+
+def _size_of_terminal() -> os.terminal_size:
+    """Return the size that the terminal has now: COLUMNS may be that of another one, or of before a resize."""
+    columns, lines = os.get_terminal_size(1)
+    return os.terminal_size((columns or 80, lines or 24))
 
 
 def _followed(output: FollowedOutput, chunks: Chunks) -> Iterator[Raw]:
