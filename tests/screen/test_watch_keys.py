@@ -273,6 +273,8 @@ def test_what_is_asked_of_several_is_what_a_yes_does(root: Path, monkeypatch: py
         await screen.shows("Pause 2 marked workers (a1, b1)?")
         is_asked.set()
         await screen.shows("2 workers are paused")
+        screen.app.say("")
+        await screen.shows_no("2 workers are paused")
         await screen.press("y")
         await screen.shows_no("Pause 2 marked workers")
         await screen.shows("2 workers are paused")
@@ -304,6 +306,27 @@ def test_what_may_have_been_done_is_meant_still(
     with pytest.raises(type(error)):
         once.turn_hold(held, holds=False)
     assert (once.pauses(workers), once.holds(held)) == (is_meant, not is_meant)
+
+
+def test_a_press_that_met_an_error_is_meant_still_after_another_one_was_carried_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, once = TaskDir(new_task().path), OnceOnly()
+    spawn(worker("sleeps", 600), name="a1")
+
+    def seen() -> list[FleetWorker]:
+        return [FleetWorker(task, row, Need.WORKING, (), None, 0) for row in list_workers(task)[0]]
+
+    def loses_its_answer(*_: Any) -> Any:
+        monkeypatch.setattr(pausing, "pause_workers", pause_workers)
+        once.turn_pauses(seen(), pauses=True)  # The second press, which ends before the first one does.
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(pausing, "pause_workers", loses_its_answer)
+    with pytest.raises(OSError, match="Input/output error"):
+        once.turn_pauses(seen(), pauses=True)
+    assert once.pauses(seen())
+    run("cancel", "a1")
 
 
 def test_what_a_key_has_meant_is_not_what_it_means_for_another_worker_of_the_name(

@@ -142,10 +142,11 @@ class OnceOnly:
         self._meant[what] = means
         try:
             yield
-        except StorageError:
-            raise
-        except AgentctlError:
-            self._meant.pop(what, None)
+        except BaseException as error:
+            if isinstance(error, AgentctlError) and not isinstance(error, StorageError):
+                self._meant.pop(what, None)
+            else:
+                self._meant[what] = means  # Another press, carried out meanwhile, may have taken it away.
             raise
         self._meant.pop(what, None)
 
