@@ -119,6 +119,9 @@ def test_a_call_of_which_more_is_told_later_begins_once_more() -> None:
 
     assert shape(call, more, more, end, more) == [(True, False), (True, False), (False, True)]
     assert shape(more, more, end) == [(True, False), (False, True)]
+    most = more._replace(detail={"command": "make", "cwd": "/etc"})
+    assert shape(call._replace(detail=None), more, most, most, end) == [(True, False)] * 3 + [(False, True)]
+    assert "cwd: /etc" in drawn([call._replace(detail=None), more, most, end._replace(detail=None)])
     assert shape(call._replace(detail=None), end) == [(True, False), (True, True)]
     assert shape(call, end, more) == [(True, False), (True, True)], "its title stood for them"
     assert shape(end, call) == [(True, True)]

@@ -12,7 +12,7 @@ from agentctl.lean import NamedTuple
 
 #: Shown when it begins and again when it ends; everything else is shown only at its end.
 _TWICE = frozenset({RowType.TOOL, RowType.AGENT, RowType.QUESTION})
-#: Shown to begin once more where only then is told with which arguments: some programs tell of a call before that.
+#: Shown to begin once more where only then is told with which arguments: some programs tell them step by step.
 _CALLED = frozenset({RowType.TOOL, RowType.AGENT})
 _HIDDEN = frozenset({RowType.USAGE})
 #: Of more sub-agents, and of more calls that are open at once, it does not remember the depth and the name.
@@ -70,20 +70,15 @@ class Transcript:
         return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, fields)
 
     def _tells_more(self, line: Line, *, begins: bool, ends: bool) -> bool:
-        """Return whether a row tells with which arguments something was called that was shown to begin without them."""
+        """Return whether a row tells with which arguments something was called that was shown to begin without those."""
         if line.kind not in _CALLED:
             return False
         id_, detail = hash(line.id), line.fields.get("detail")
         given = hash(repr(detail)) if detail else 0, are_arguments_told(detail)
         known = self._arguments.pop(id_, None)
-        if begins and not ends and len(self._arguments) < _MOST_NAMES:
-            self._arguments[id_] = given
-        if known is None or begins:
-            return False
-        is_more = bool(detail) and known != given and not (ends and known[1])
-        if not is_more and not ends:
-            self._arguments[id_] = known
-        return is_more
+        if not ends and (begins or known is not None) and len(self._arguments) < _MOST_NAMES:
+            self._arguments[id_] = given if detail or known is None else known
+        return known is not None and not begins and bool(detail) and known != given and not (ends and known[1])
 
     def _remembered(self, line: Line, depth: int) -> str | None:
         """Remember a sub-agent; return its type as far as it is known, with its number if it is not the first."""
