@@ -83,6 +83,7 @@ def test_what_is_no_markdown_stays_letter_by_letter(source: str) -> None:
         ("> quoted\n> > _twice_", "quoted twice"),
         ("> ```\n> a *b*\n> ```\n*c*", "a *b* c"),
         ("```python\nprint(*a, **b)\n\n# x\n```\n**end**", "print(*a, **b) # x end"),
+        ("~~~ wait, do *not* do this ~~~\nDeploying now.", "wait, do *not* do this ~~~ Deploying now."),
         ("1. ```sh\n   ls *\n   ```\n2. *x*", "ls * 2. x"),
         ("Look:\n\n    *as* it is\n    # so\n\n*b*", "Look: *as* it is # so b"),
         ("| a | b |\n|---|:-:|\n| *1* | `2` |", "a | b 1 | 2"),
@@ -120,6 +121,10 @@ def test_what_becomes_of_it(source: str, words: str) -> None:
         ("\n\n ## Go *on*?\n\nmore", "Go on?"),
         ("---\n***\nGo?", "Go?"),
         ("```sh\nrm **/x **/y\n```\nGo?", "rm **/x **/y"),
+        ("```sh\n```\nGo?", "Go?"),
+        ("~~~\n```\nrm **x** y\n~~~", "```"),
+        ("1. ```\n   rm **x** y\n   ```", "rm **x** y"),
+        ("~~~ do not ~~~\nGo?", "do not ~~~"),
         ("---", "---"),
     ],
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from agentctl.domain.markdown.inline_marks import without_marks
-from agentctl.domain.markdown.text_blocks import BULLET, blocks_of_markdown, opens_code
+from agentctl.domain.markdown.text_blocks import BULLET, TextBlock, blocks_of_markdown
 
 _MARKS = re.compile(r"[`*_#>|~\\\[<=+-]|\d[.)]")
 #: What is left out as a mark, and what is put in its place; the brackets of a link go with its address. A single star
@@ -39,31 +39,29 @@ def words_of_markdown(text: str) -> str:
     found: list[str] = []
     is_below_heading = False
     for block in blocks_of_markdown(text.split("\n")):
-        words = " ".join((block.text if block.is_code else without_marks(block.text)).split())
-        if words or block.mark not in ("", BULLET):
+        if words := _words_of(block):
             if is_below_heading and (found[-1][-1].isalnum() or found[-1][-1] in _BRACKETS):
                 found[-1] += ":"
-            found.append((block.mark + words).rstrip())
+            found.append(words)
             is_below_heading = block.is_heading
     return " ".join(found)
+
+
+def _words_of(block: TextBlock) -> str:
+    words = " ".join((block.text if block.is_code else without_marks(block.text)).split())
+    return (block.mark + words).rstrip() if words or block.mark != BULLET else ""
 
 
 def first_line_in_words(text: str) -> str:
     r"""Return what the first line of a text says that says anything; in code, the line as it is.
 
-    >>> texts = "---\n# Deploy *now*?\nmore", "```sh\nrm **/x\n```", "```\n```\nDeploy?"
-    >>> [first_line_in_words(one) for one in texts]
-    ['Deploy now?', 'rm **/x', 'Deploy?']
+    >>> first_line_in_words("---\n# Deploy *now*?\nmore"), first_line_in_words("```sh\nrm **/x\n```")
+    ('Deploy now?', 'rm **/x')
     """
-    lines = [line for line in text.splitlines() if line.strip()]
-    is_code = False
-    for line in lines:
-        is_fence = opens_code(line)
-        words = " ".join(line.split()) if is_code and not is_fence else words_of_markdown(line)
-        if words:
-            return words
-        is_code = is_fence and not is_code
-    return " ".join(lines[0].split()) if lines else ""
+    lines = text.splitlines()
+    blocks = (block._replace(text=line) for block in blocks_of_markdown(lines) for line in block.text.split("\n"))
+    whole = next(filter(str.strip, lines), "")
+    return next(filter(None, map(_words_of, blocks)), " ".join(whole.split()))
 
 
 def are_all_words(text: str, words: str) -> bool:

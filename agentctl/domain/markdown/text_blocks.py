@@ -9,7 +9,7 @@ from agentctl.lean import NamedTuple
 
 BULLET = "• "
 #: All marks or none: with fewer of them the rest would be looked at again and again.
-_FENCE = re.compile(r"\s*(`{3,}|~{3,}(?!~))[^`]*")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,}(?!~))([^`]*)")
 _QUOTE = re.compile(r"(?: {0,3}> ?)+")
 _HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t]|$)")
 _ITEM = re.compile(r"\s*(?:[-+*]|(\d{1,9}[.)]))[ \t]+(?=\S)")
@@ -55,6 +55,8 @@ class _BlockReader:
         if (opened := _FENCE.fullmatch(rest)) is not None:
             yield from self.end()
             self._fence, self._is_quoted = opened[1], quote is not None
+            if len(opened[2].split()) > 1:  # One word is the language; more of them may be what the text is about.
+                yield TextBlock(opened[2], is_code=True)
         elif item is None and self._is_behind_blank and not self._is_in_list and _CODE_INDENT.match(inner):
             yield TextBlock(inner, is_code=True)
         else:
@@ -97,11 +99,6 @@ def blocks_of_markdown(lines: Iterable[str]) -> Iterator[TextBlock]:
     for line in lines:
         yield from reading.take(line)
     yield from reading.end()
-
-
-def opens_code(line: str) -> bool:
-    """Return whether the lines below one are code."""
-    return _FENCE.fullmatch(line) is not None
 
 
 def _mark_of(item: re.Match[str] | None) -> str:
