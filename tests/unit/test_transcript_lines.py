@@ -183,10 +183,12 @@ def test_files_that_were_read_in_a_row_are_one_paragraph() -> None:
         entry("Bash", begins=True, detail={"command": "ls"}),
         entry("read_file", begins=True, detail={"absolute_path": "/g"}),
         entry("Read", begins=True, detail={"paths": ["h", "i"]}),
+        entry("Read", begins=True, detail={"under_another_name": "j"}), entry("Read", begins=True),
     ]  # fmt: skip
     assert [[line.text[10:] for line in lines] for lines in paragraphs(entries, 80)] == [
         ["Read 2 files: a, b"], ["  [explore] Read c"], ["$ ls"], ["Read 2 files: d, e"],
         ["Read -> failed", "  inside"], ["Read f  offset: 5"], ["$ ls"], ["Read 3 files: /g, h, i"],
+        ["Read  under_another_name: j"], ["Read"],
     ]  # fmt: skip
 
 

@@ -71,9 +71,11 @@ def paragraphs(entries: Iterable[TranscriptEntry], width: int) -> Iterator[list[
 
 
 def _reader_of(entry: TranscriptEntry) -> tuple[int, str | None] | None:
-    """Return who reads a file by a call, that went well so far; None of any other entry."""
+    """Return who reads a file by a call, that went well so far; None of any other entry, or where no file is known."""
     is_read = entry.kind == RowType.TOOL and reads_files(entry.fields.get("name"))
-    return (entry.depth, entry.agent_type) if is_read and entry.fields.get("status") not in BAD_ENDS else None
+    is_odd = entry.begins and bool(entry.fields.get("detail")) and not _files_of(entry)
+    is_well = entry.fields.get("status") not in BAD_ENDS
+    return (entry.depth, entry.agent_type) if is_read and is_well and not is_odd else None
 
 
 def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
