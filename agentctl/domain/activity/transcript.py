@@ -70,7 +70,7 @@ class Transcript:
         return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, fields)
 
     def _tells_more(self, line: Line, *, begins: bool, ends: bool) -> bool:
-        """Return whether a row tells with which arguments something was called that was shown to begin without those."""
+        """Return whether a row tells with which arguments it was called, of something that was shown without those."""
         if line.kind not in _CALLED:
             return False
         id_, detail = hash(line.id), line.fields.get("detail")
