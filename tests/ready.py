@@ -29,7 +29,7 @@ def made_once(factory: pytest.TempPathFactory, make: Callable[[], object]) -> Ta
     wait_until(lambda: not any(map(is_alive, _shims(task))), what="the shims to leave: until then they write")
     run("list")  # Repairs the roster, in case its last writer had read the log before another one.
     # A FIFO cannot be copied, and an ended worker needs none.
-    shutil.copytree(root, kept, ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(root, kept, ignore=shutil.ignore_patterns("control", "*.tmp"))
     return task
 
 

@@ -63,7 +63,7 @@ def killed_writer(task: Task) -> str:
 
 def killed_spawn(task: Task) -> str:
     folder = task.agent("ghost")
-    shutil.copytree(task.agent("a1"), folder, ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(task.agent("a1"), folder, ignore=shutil.ignore_patterns("control", "*.tmp"))
     for name in ("shim.json", "exit.json", "worker.json"):
         (folder / name).unlink(missing_ok=True)
     return "/ghost"

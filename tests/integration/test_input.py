@@ -232,7 +232,7 @@ def test_a_root_of_somebody_else_is_refused_unless_forced(task: Task, root: Path
 
 @pytest.mark.slow
 def test_a_chosen_task_that_is_no_name_leads_nowhere(task: Task, root: Path, tmp_path: Path) -> None:
-    shutil.copytree(task.path, tmp_path / "outside", ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(task.path, tmp_path / "outside", ignore=shutil.ignore_patterns("control", "*.tmp"))
     for content in (b"../../outside", os.fsencode(tmp_path / "outside"), b"\xff\xfe", b"a\0b", b"", b"gone"):
         (root / "current").write_bytes(content)
         for args in (["list"], ["spawn", "--", "true"]):

@@ -396,7 +396,7 @@ def test_every_reason_of_a_failure_has_its_words() -> None:
 def test_of_somebody_elses_task_only_what_its_files_claim(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), name="a")
-    shutil.copytree(root, root.parent / "clone" / ".agentctl", ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(root, root.parent / "clone" / ".agentctl", ignore=shutil.ignore_patterns("control", "*.tmp"))
     clone = root.parent / "clone" / ".agentctl"
     told = run("why", "a", "--root", clone, "--task", "t1", "--json").json
     assert (told["status"], told["state"], told["judged"]) == ("running", "running", False)
@@ -418,7 +418,7 @@ def test_an_observed_sub_agent_and_a_folder_that_was_never_accepted(root: Path) 
     told = why(name)
     assert (told["status"], told["state"], told["judged"]) == ("running", "observed", False)
     spawn(["true"], "--wait", name="a")
-    shutil.copytree(task.agent("a"), task.agent("b"), ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(task.agent("a"), task.agent("b"), ignore=shutil.ignore_patterns("control", "*.tmp"))
     told = why("b")
     assert (told["state"], told["since"]) == ("unknown", None)
     assert "no event in the log is about it" in texts(told)

@@ -143,7 +143,7 @@ def test_nothing_is_believed_of_a_failure_in_somebody_elses_task(root: Path) -> 
     spawn(["sh", "-c", "echo trust me >&2; exit 1"], "--wait", name="evil", check=False)
     spawn(worker("sleeps", 60), name="mine")
     clone = root.parent / "clone" / ".agentctl"
-    shutil.copytree(root, clone, ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(root, clone, ignore=shutil.ignore_patterns("control", "*.tmp"))
     forge(task.agent("mine") / "spec.json", parent="evil", parentTask=str(clone / "tasks" / "t1"))
 
     assert told_of_others("mine") == []

@@ -576,3 +576,20 @@ def test_a_line_that_is_opened_before_a_tab_is_drawn_keeps_what_is_typed(root: P
     watching(steps)
     (tmp_path / "go").touch()
     task.ended("a1")
+
+
+@pytest.mark.parametrize("tab", [Tab.LOG, Tab.FILES])
+def test_what_comes_when_the_screen_of_a_worker_has_gone_does_nothing(root: Path, tab: Tab) -> None:
+    """The drawing of a tab may be over when `q` has already been pressed."""
+    new_task()
+    shell("echo why >&2", "--wait")
+
+    async def steps(screen: Screen) -> None:
+        shown = await opened(screen, "a1")
+        shown.show_tab(tab)
+        await screen.until(lambda: shown.is_drawn, "the tab")
+        await screen.press("q")
+        await screen.until(lambda: not shown.is_attached and not any(shown.walk_children()), "all of it to have gone")
+        shown.take_focus()
+
+    watching(steps)

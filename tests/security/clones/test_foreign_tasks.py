@@ -149,7 +149,7 @@ def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) 
     task = new_task()
     spawn(["true"], "--wait", name="mine")
     wait_for_text(task.path / "task.yaml", "completed")
-    shutil.copytree(task.path, root / "clone", ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(task.path, root / "clone", ignore=shutil.ignore_patterns("control", "*.tmp"))
     (root / "clone" / "origin").write_text("0" * 32, encoding="ascii")
     remove(task.path)
     (root / "clone").rename(task.path)
@@ -181,7 +181,7 @@ def test_where_another_task_lies_in_ones_place_doctor_puts_nothing_back(root: Pa
 
 
 def test_a_task_that_was_trusted_is_not_so_again_by_the_same_files(foreign: Task, tmp_path: Path) -> None:
-    shutil.copytree(foreign.path, tmp_path / "shipped", ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(foreign.path, tmp_path / "shipped", ignore=shutil.ignore_patterns("control", "*.tmp"))
     run("trust", foreign.path)
     spec = json.loads((foreign.agent("w") / "spec.json").read_bytes())
     assert spec["origin"] == (foreign.path / "origin").read_text(encoding="ascii").strip(), "its orders stay its own"

@@ -77,7 +77,7 @@ def test_a_clone_gains_nothing_by_anything_that_it_names_or_defines(
     listener.told(2)
     no_sender(task)
     clone = tmp_path / "clone" / ".agentctl"
-    shutil.copytree(root, clone, ignore=shutil.ignore_patterns("control"))
+    shutil.copytree(root, clone, ignore=shutil.ignore_patterns("control", "*.tmp"))
     section = {"hosts": [HOST], "targets": {"evil": evil(touched)}, "always": ["evil"]}
     for file in ("notify.json", "tasks/t1/notify.json", "config.yaml", "tasks/t1/config.yaml"):
         (clone / file).write_text(json.dumps({"on": ["mine", "evil"], "off": [], "notify": section, **section}))

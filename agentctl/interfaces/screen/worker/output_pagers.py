@@ -62,7 +62,8 @@ class OutputPagers(Vertical):
         self._is_spelled_out = not self._is_spelled_out
         self._make()
         await self.recompose()
-        self.screen.set_focus(self.stderr if was_at_errors else self.stdout)
+        if self.is_attached:  # It may have been left meanwhile.
+            self.screen.set_focus(self.stderr if was_at_errors else self.stdout)
 
     @property
     def current(self) -> TabbedPager:
