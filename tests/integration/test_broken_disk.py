@@ -426,6 +426,7 @@ def test_a_start_that_a_disk_does_not_flush_is_held_and_costs_no_other_worker(ro
     assert run("doctor", check=False).code == 0
 
 
+@pytest.mark.slow
 def test_a_start_that_is_held_can_be_cancelled_and_never_begins(root: Path, faulty: Faults) -> None:
     task = new_task(cap=1)
     held_start(task, faulty, "a")
@@ -437,6 +438,7 @@ def test_a_start_that_is_held_can_be_cancelled_and_never_begins(root: Path, faul
     assert run("doctor", check=False).code == 0
 
 
+@pytest.mark.slow
 def test_a_question_that_a_disk_does_not_flush_is_asked_once(root: Path, faulty: Faults) -> None:
     task = new_task()
     go, answer = root.parent / "go", root.parent / "answer"
@@ -454,6 +456,7 @@ def test_a_question_that_a_disk_does_not_flush_is_asked_once(root: Path, faulty:
     assert [event["payload"]["id"] for event in task.events("interaction.requested")] == ["q1"]
 
 
+@pytest.mark.slow
 def test_a_start_that_is_held_in_a_task_that_is_removed_never_begins(root: Path, faulty: Faults) -> None:
     task = new_task(cap=1)
     held_start(task, faulty, "a")

@@ -27,7 +27,7 @@ from tests.agent_steps import agent, agent_world, blocked, plays
 from tests.repositories import git, new_repository, record
 from tests.screens import Screen, watching
 from tests.steps import Task, kill, new_task, spawn, statuses
-from tests.support import run, wait_for_text, worker
+from tests.support import alike, run, wait_for_text, worker
 
 Steps = Callable[[Screen], Awaitable[None]]
 
@@ -578,7 +578,7 @@ def test_a_line_that_is_opened_before_a_tab_is_drawn_keeps_what_is_typed(root: P
     task.ended("a1")
 
 
-@pytest.mark.parametrize("tab", [Tab.LOG, Tab.FILES])
+@pytest.mark.parametrize("tab", [Tab.LOG, *alike(Tab.FILES)])
 def test_what_comes_when_the_screen_of_a_worker_has_gone_does_nothing(root: Path, tab: Tab) -> None:
     """The drawing of a tab may be over when `q` has already been pressed."""
     new_task()

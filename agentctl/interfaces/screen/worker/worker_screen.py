@@ -267,7 +267,7 @@ class WorkerScreen(WorkerKeysScreen):
     def take_focus(self) -> None:
         """Go back to what is shown."""
         view = self._views.get(self.tab)
-        # It takes the focus once it is mounted; and what was to be done after a drawing may come when all of it has gone.
+        # It takes the focus once it is mounted; and what comes after a drawing may come when all of it has gone.
         if view is None or not view.is_mounted or not view.is_attached:
             return
         if isinstance(view, OutputPagers | ChangedFiles):
