@@ -53,7 +53,7 @@ def _section(name: str) -> Iterator[str]:
 
 
 def _command(words: str, command: Command, level: str) -> Iterator[str]:
-    yield from (f"{level} {words}", "", *_paragraphs(command.help))
+    yield from (f"{level} {words}", "", *_paragraphs(command.help_page))
     rows = command.all_parameters()
     shown = [one for one in rows if not one.is_hidden and (one.help or one.is_argument)]
     if shown:
@@ -71,7 +71,7 @@ def _document(declared: str) -> str:
 
 
 def _row(one: Parameter) -> str:
-    return f"| {_typed(one)} | {_escaped(one.help)}{default_said(one)} |"
+    return f"| {_typed(one)} | {_escaped(one.help_line)}{default_said(one)} |"
 
 
 def default_said(one: Parameter) -> str:

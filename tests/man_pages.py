@@ -83,7 +83,7 @@ def _command_page(name: str, command: Command) -> Iterator[str]:
     words = f"agentctl {name}"
     yield from _head(f"agentctl-{name}", VERBS[name].help)
     yield from _synopsis([_usage(words, command.all_parameters())])
-    yield from _section("DESCRIPTION", _described(command.help))
+    yield from _section("DESCRIPTION", _described(command.help_page))
     headings = _by_heading(command)
     if _ARGUMENTS in headings:
         yield from _section("ARGUMENTS", _rows(headings.pop(_ARGUMENTS)))
@@ -106,7 +106,7 @@ def _family_page(name: str, family: Family) -> Iterator[str]:
     yield ".SH COMMANDS"
     for one in family.commands:
         yield f".SS {_quoted(f'{words} {one.name}')}"
-        yield from _described(one.help)
+        yield from _described(one.help_page)
         yield from _rows(row for rows in _by_heading(one).values() for row in rows)
         yield ".PP"
         yield "Examples:"
@@ -202,7 +202,7 @@ def _by_heading(command: Command) -> dict[str, list[Parameter]]:
 
 def _rows(rows: Iterable[Parameter]) -> Iterator[str]:
     for one in rows:
-        yield from _item(_typed(one), f"{one.help}{_more(one)}")
+        yield from _item(_typed(one), f"{one.help_line}{_more(one)}")
 
 
 def _typed(one: Parameter) -> str:

@@ -16,15 +16,22 @@ import pytest
 
 from agentctl.adapters.taskdir import Root
 from agentctl.interfaces.commands.model.catalogue import VERBS, command_by_words
+from agentctl.interfaces.commands.model.command_model import ON_COMMAND_LINES
 from agentctl.interfaces.commands.programs.served_commands import SERVED, served_commands
+from agentctl.interfaces.web.delegation_paths import seed_endpoints
+from agentctl.interfaces.web.endpoint import Endpoint
 from agentctl.interfaces.web.next_requests import OF_COMMAND_LINES
+from agentctl.interfaces.web.openapi import document_of
 from agentctl.interfaces.web.own_endpoints import OwnEndpoints
 from agentctl.interfaces.web.several_endpoints import SeveralEndpoints
+from tests.commands import all_commands
 from tests.support import REPOSITORY
 
 PACKAGE = REPOSITORY / "agentctl"
 OPTION = re.compile(r"(?<![\w'\"-])--[a-z][a-z-]*")
 COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)")
+#: What only those know who have typed a line, and have it before them.
+OF_LINES = re.compile(r"\b(to a pipe|(at|on) a terminal|stderr says|exits with|prints|Ctrl-C)\b", re.IGNORECASE)
 #: Rooms whose errors nobody gets over HTTP, or who word them for people at a terminal.
 ELSEWHERE = ("interfaces/", "operations/doctor/", "operations/install/")
 #: What makes of a text a next step of a terminal; what a person types, with its parts for whoever does it otherwise.
@@ -272,14 +279,38 @@ def test_what_is_wrong_gets_no_option_from_elsewhere() -> None:
     assert not found, f"an option that is put into what is wrong is an Argument: {found}"
 
 
-def test_each_argument_that_is_named_is_one_of_requests_or_of_command_lines() -> None:
+def all_endpoints() -> list[Endpoint]:
+    """Return what is served below the prefix of the interface."""
     root = Root(Path("/nowhere"))
-    endpoints = [
+    return [
         *served_commands(root, force=False),
         *OwnEndpoints(root, force=False, url="", is_read_only=False).all(),
         *SeveralEndpoints(root, force=False).all(),
     ]
-    known = {one.name for endpoint in endpoints for one in endpoint.parameters} | OF_COMMAND_LINES
+
+
+def described(document: object, at: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text by which a description of the interface explains something, with where it stands."""
+    items = dict(enumerate(document)) if isinstance(document, list) else document
+    for key, value in items.items() if isinstance(items, dict) else ():
+        if key in ("description", "summary") and isinstance(value, str):
+            yield f"{at}/{key}", value
+        else:
+            yield from described(value, f"{at}/{key}")
+
+
+def test_a_request_is_described_in_words_of_requests() -> None:
+    options = {f"--{one.words}" for command in all_commands().values() for one in command.all_parameters()}
+    texts = [*described(document_of(all_endpoints(), seed_endpoints(Root(Path("/nowhere")), force=False)))]
+    assert len(texts) > 500, texts
+    found = {
+        at: text for at, text in texts if named_in(text) or {*OPTION.findall(text)} & options or OF_LINES.search(text)
+    }
+    assert not found, f"what is so only where a line is typed stands below {ON_COMMAND_LINES.strip()!r}: {found}"
+
+
+def test_each_argument_that_is_named_is_one_of_requests_or_of_command_lines() -> None:
+    known = {one.name for endpoint in all_endpoints() for one in endpoint.parameters} | OF_COMMAND_LINES
     found: dict[str, set[str]] = {}
     for name, tree in sources():
         for node in ast.walk(tree) if comes_to_http(name) or name in served_modules() else ():

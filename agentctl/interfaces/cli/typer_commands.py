@@ -200,7 +200,7 @@ def _function_of(command: Command) -> Callable[..., int]:
     def called(**values: Any) -> int:
         return carry_out(command, {name: value for name, value in values.items() if value is not None})
 
-    called.__doc__ = command.help
+    called.__doc__ = command.help_page
     called.__annotations__ = {}
     called.__signature__ = inspect.Signature([*map(_declared, command.all_parameters())])  # type: ignore[attr-defined]
     return called
@@ -230,7 +230,8 @@ def _declared(one: Parameter) -> inspect.Parameter:
     """Return a parameter as typer reads it."""
     kind: Any = Literal[one.choices] if one.kind == CHOICE else _TYPES.get(one.kind, bool)
     settings: dict[str, Any] = {
-        "metavar": one.metavar, "help": one.help or None, "hidden": one.is_hidden, "min": one.least, "max": one.most,
+        "metavar": one.metavar, "help": one.help_line or None, "hidden": one.is_hidden,
+        "min": one.least, "max": one.most,
         "parser": _seconds if one.kind == SECONDS else None,
         "autocompletion": _completion(one) if one.completes else None,
     }  # fmt: skip

@@ -58,13 +58,13 @@ OF_AGENTS = (
 OF_WORKERS = (
     Option("name", TEXT, "INSTANCE", "Its name; by default CMD and a number.", WORK),
     Option("cwd", TEXT, "FOLDER", "Where it runs.", PLACE, (API, SUBTASK)),
-    Option("env", TABLE, "K=V", "Set in its environment; repeatable.", WORK),
+    Option("env", TABLE, "K=V", "Set in its environment.", WORK),
     Option("timeout_seconds", NUMBER, "N", "How long it may run; by default the task's limit.", LIMITS, (API, SUBTASK)),
     Option("grace_seconds", NUMBER, "N", "The pause between the signals of a cancel.", LIMITS),
     Option("priority", WHOLE, "N", "In the queue, higher starts first.", QUEUE, (API, SUBTASK), "priority"),
-    Option("after", TEXTS, "INSTANCE", "Start when this one has completed; repeatable; implies --queue.", QUEUE,
+    Option("after", TEXTS, "INSTANCE", "Wait in the queue until this one has completed.", QUEUE,
            kept="after"),
-    Option("after_any", FLAG, None, "Start when those of --after have ended, even if they failed.", QUEUE,
+    Option("after_any", FLAG, None, "Start when those that it waits for have ended, even if they failed.", QUEUE,
            kept="after_any"),
     Option("retries", WHOLE, "N", "How often to try again when it fails.", LIMITS, kept="retries"),
     Option("retry_delay_seconds", NUMBER, "N", "The pause before the first retry; it doubles with each.", LIMITS,
@@ -85,7 +85,7 @@ OF_WORKERS = (
     Option("gpus", TEXT, "N", "The GPUs that it needs: 1, or a100:2.", NODE),
     Option("time", TEXT, "TIME", "How long the cluster lets it run: 90m, 2h, 1-12:00:00.", NODE),
     Option("partition", TEXT, "PARTITION", "The part of the cluster that it runs in.", NODE),
-    Option("runner_arg", TEXTS, "ARG", "An option for the engine as it is, such as --account=lab; repeatable.", NODE),
+    Option("runner_arg", TEXTS, "ARG", "An option for the engine as it is, such as --account=lab.", NODE),
 )  # fmt: skip
 OPTIONS = (*OF_AGENTS, *OF_WORKERS)
 

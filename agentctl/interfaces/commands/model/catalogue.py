@@ -47,7 +47,7 @@ VERBS: dict[str, Listed] = {
     "new": Listed("start.tasks", "Make a task and choose it.", TASKS),
     "use": Listed("start.tasks", "Choose the task that later commands mean, or say which.", TASKS),
     "tasks": Listed("start.tasks", "List the tasks.", TASKS),
-    "templates": Listed("start.tasks", "List the templates that `new --template` knows.", TASKS),
+    "templates": Listed("start.tasks", "List the templates from which a task can be made.", TASKS),
     "spawn-template": Listed("start.spawn", "Start the workers of the template that the task was made from.", TASKS),
     "agents": Listed("start.agents", "List and show the agents that can be spawned.", TASKS),
     "trust": Listed(

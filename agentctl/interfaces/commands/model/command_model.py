@@ -73,6 +73,12 @@ class Parameter(NamedTuple):
         return self.typed or self.name.replace("_", "-")
 
     @property
+    def help_line(self) -> str:
+        """What its help page says of it."""
+        is_repeatable = self.kind == TEXTS and bool(self.help) and not self.is_argument
+        return f"{self.help.removesuffix('.')}; repeatable." if is_repeatable else self.help
+
+    @property
     def key(self) -> str:
         """The name in a JSON document."""
         return self.words.replace("-", "_")
@@ -187,6 +193,10 @@ def take_each(carried: Carried[Any], take: Callable[[Shown[Any] | Raw | Screenfu
             step = partial(carried.throw, error)
 
 
+#: In the docstring of a command: below it stands what is so only where somebody types a line, such as what that prints.
+ON_COMMAND_LINES = "\n\nOn a command line:\n"
+
+
 class Command(NamedTuple):
     """A command. Its help is the docstring of the function that carries it out.
 
@@ -210,8 +220,14 @@ class Command(NamedTuple):
 
     @property
     def help(self) -> str:
-        """The text of its help page."""
-        return _dedented(self.carry_out.__doc__ or "")
+        """What it does, for whoever has it carried out in any way."""
+        return _dedented(self.carry_out.__doc__ or "").partition(ON_COMMAND_LINES)[0]
+
+    @property
+    def help_page(self) -> str:
+        """The text of its help page: what it does, and what is so only on a command line."""
+        does, _, typed = _dedented(self.carry_out.__doc__ or "").partition(ON_COMMAND_LINES)
+        return "\n\n".join(filter(None, (does, _dedented(typed))))
 
     def all_parameters(self) -> tuple[Parameter, ...]:
         """Return its own parameters and those of its place and output, in the order of its help page."""
@@ -239,6 +255,6 @@ class Family(NamedTuple):
 
 def _dedented(text: str) -> str:
     """Return a docstring without the indentation of its lines: loading `inspect` for that would take 5 ms."""
-    first, *rest = text.strip().splitlines()
+    first, *rest = text.strip().splitlines() or [""]
     indent = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
     return "\n".join([first, *(line[indent:].rstrip() for line in rest)])

@@ -46,10 +46,13 @@ def list_task(
 ) -> Showing[Iterable[WorkerRow | FailedHost]]:
     """List the workers of a task and their status.
 
-    To a pipe, one line each: instance, status, reason, seconds, progress (if it failed, what it wrote last), command,
-    separated by tabs, with `-` for nothing; with --recursive the instance is written as task/instance; with --hosts
-    the host comes first. Of a work that was tried again, that is its newest worker; --json has a row for each worker.
     Starts nothing and waits for nothing.
+
+    On a command line:
+        To a pipe, one line each: instance, status, reason, seconds, progress (if it failed, what it wrote last),
+        command, separated by tabs, with `-` for nothing; with --recursive the instance is written as task/instance;
+        with --hosts the host comes first. Of a work that was tried again, that is its newest worker; --json has a row
+        for each worker.
     """
     selection = Selection(failed, status, agent, words)
     if hosts is not None:
@@ -126,7 +129,9 @@ def show_workers(
     """Show everything that is known about one worker.
 
     Its status, what it was started with, its processes, its questions, how it ended, and where its files are.
-    Of a long value the beginning is shown; --json has all of it.
+
+    On a command line:
+        Of a long value the beginning is shown; --json has all of it.
     """
     from agentctl.operations.show.one_worker import show_worker  # `list` does not need it.
 

@@ -46,12 +46,15 @@ def result(
 ) -> Showing[WorkerResult | list[WorkerResult]]:
     """Print the result of a worker.
 
-    For an agent: what it declared with `agentctl report result`, then its last message. For a command: what it
-    declared, otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with
-    1 while the worker has not ended. Of several workers each result stands below the name of its worker.
+    For an agent: what it declared as its result, then its last message. For a command: what it declared, otherwise the
+    end of its stdout.
 
-    At a terminal the Markdown of an agent is drawn, and what a command printed is shown as a terminal shows it; a pipe
-    has the source, and so has --plain.
+    On a command line:
+        `agentctl report result` declares one. If the text is cut, stderr says so and where the full text is. It exits
+        with 1 while the worker has not ended. Of several workers each result stands below the name of its worker.
+
+        At a terminal the Markdown of an agent is drawn, and what a command printed is shown as a terminal shows it; a
+        pipe has the source, and so has --plain.
     """
     task = call.task_to_show()
     chosen = workers_chosen(task, instances, Selection(failed, status, agent, words))

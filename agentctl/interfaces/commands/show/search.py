@@ -40,9 +40,11 @@ def search(
     """Find where words occur in all tasks, the newest first.
 
     It searches titles, names, agents, commands, prompts, questions, answers, transcripts, results and messages of
-    failures; with --task only those of that task, with --archived those that were put away. Several words in quotes
-    are one phrase. To a pipe, one line each:
-    task/instance, source, time, excerpt. Exits with 3 if nothing is found.
+    failures. Several words in quotes are one phrase.
+
+    On a command line:
+        With --task it searches only that task, with --archived what `agentctl archive` has put away. To a pipe, one
+        line each: task/instance, source, time, excerpt. It exits with 3 if nothing is found.
     """
     try:
         query = TextQuery(terms, is_regex=regex, is_case_sensitive=case_sensitive)
@@ -113,7 +115,7 @@ agentctl search --regex 'E[0-9]{4}' --most 50 --json
             Parameter("logs", FLAG, "Search the raw output of workers too."),
             Parameter("regex", FLAG, "Each TEXT is a regular expression. Ctrl-C stops one that takes too long."),
             Parameter("case_sensitive", FLAG, "Tell upper from lower case."),
-            Parameter("archived", FLAG, "Search the tasks that were put away (agentctl archive) instead."),
+            Parameter("archived", FLAG, "Search the tasks that were put away instead."),
             Parameter("most", WHOLE, "How many hits of one worker to print.", "N", default=MOST, least=1),
         ),
         exits=FINDS,

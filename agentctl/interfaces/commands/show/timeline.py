@@ -40,9 +40,11 @@ def timeline(
     """Show when each worker was queued, at work, blocked or parked.
 
     A bar for each worker, children below the worker that started them, with time, tokens and cost; the workers that
-    determined when the whole ended, its critical path, are marked. To a pipe, a line for each worker: worker, status,
-    start, end, seconds between them, attempts, tokens, US dollars, and whether it is on the critical path.
-    SVG and HTML need nothing else and contain no script.
+    determined when the whole ended, its critical path, are marked.
+
+    On a command line:
+        To a pipe, a line for each worker: worker, status, start, end, seconds between them, attempts, tokens, US
+        dollars, and whether it is on the critical path. SVG and HTML need nothing else and contain no script.
     """
     target = _target(call, svg, html)
     if named is not None:

@@ -47,9 +47,11 @@ def tree(
 ) -> Showing[TaskTree | list[NestedTaskTree]]:
     """Show what the workers of a task do, and their sub-agents.
 
-    A worker's sub-agents are groups, marked +: type, purpose, status, time, tool calls and tokens of them and all below
-    them. Running items are shown; ended ones only if expanded, and then the last 200 of each group. With
-    --follow a terminal is redrawn at each change; to a pipe each changed line is printed.
+    A worker's sub-agents are groups: type, purpose, status, time, tool calls and tokens of them and all below them.
+    Running items are shown; ended ones only if expanded, and then the last 200 of each group.
+
+    On a command line:
+        Groups are marked +. With --follow a terminal is redrawn at each change; to a pipe each changed line is printed.
     """
     if follow and call.json:
         worker_alone = AtTerminal("agentctl activity INSTANCE -f --json follows a worker")
@@ -139,7 +141,7 @@ agentctl tree --recursive --json
                 is_argument=True,
                 completes=INSTANCES,
             ),
-            Parameter("expand", TEXTS, "Show everything that a worker did; repeatable.", "all|I", completes=EXPANDED),
+            Parameter("expand", TEXTS, "Show everything that a worker did.", "all|I", completes=EXPANDED),
             Parameter("follow", FLAG, "Keep printing what changes, until all workers have ended.", short="f"),
             RECURSIVE,
         ),

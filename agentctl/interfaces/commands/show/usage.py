@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 def usage(call: Invocation, *, recursive: bool = True) -> Shown[TreeUsageReport]:
     """Show what the workers of a tree have used, and what is left.
 
-    Tokens, money and time per worker, agent, task and tree. To a pipe, one line each: what it is (worker, agent, task,
-    tree), its name, workers, tokens in, out and from a cache, US dollars, seconds at work; - for what is unknown.
-    Where an agent's program reports no figures, a sum is the least that was used: marked at a terminal, `atLeast` in
-    --json.
-    The limits (maxTokens, maxCostUsd, maxWorkers, maxWallSeconds) are in the config of the root task.
+    Tokens, money and time per worker, agent, task and tree. Where an agent's program reports no figures, a sum is the
+    least that was used, and marked as that: `atLeast` in JSON. The limits (maxTokens, maxCostUsd, maxWorkers,
+    maxWallSeconds) are in the config of the root task.
+
+    On a command line:
+        To a pipe, one line each: what it is (worker, agent, task, tree), its name, workers, tokens in, out and from a
+        cache, US dollars, seconds at work; - for what is unknown.
     """
     used = read_usage(call.task_to_show(), recursive=recursive)
     rows = list(_rows(used))

@@ -40,8 +40,10 @@ _HEADS = ("instance", "state", "uncommitted", "unmerged", "files", "branch", "pa
 def list_worktrees_command(call: Invocation) -> Shown[list[WorktreeRow]]:
     """List the worktrees of a task, and whether they contain work that is nowhere else.
 
-    To a pipe, one line each: instance, state, uncommitted files, unmerged commits, files changed, branch, path.
     State: in-use, clean (can be removed), uncommitted, unmerged, removed, gone (not removed by agentctl), unknown.
+
+    On a command line:
+        To a pipe, one line each: instance, state, uncommitted files, unmerged commits, files changed, branch, path.
     """
     rows = list_worktrees(call.task_to_show())
     columns = [
@@ -92,9 +94,11 @@ def show_worktree_command(call: Invocation, *, instance: str) -> Shown[ShownWork
 def diff(call: Invocation, *, instance: str, since: str = Since.BASE, stat: bool = False) -> Showing[DiffDocument]:
     """Show what a worker has changed in its worktree, also while it works.
 
-    These are commits, changes and new files. On a terminal control characters are shown, not obeyed; to a pipe every
-    byte is passed unchanged. With --stat, one line for each file: added lines, removed lines (- where it is not text),
-    what was done to it, its path. For a worker that has ended, this is what it had changed by then.
+    These are commits, changes and new files. For a worker that has ended, this is what it had changed by then.
+
+    On a command line:
+        On a terminal control characters are shown, not obeyed; to a pipe every byte is passed unchanged. With --stat,
+        one line for each file: added lines, removed lines (- where it is not text), what was done to it, its path.
     """
     task = call.task_to_show()
     with tempfile.TemporaryFile() as text:

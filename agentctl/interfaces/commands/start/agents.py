@@ -30,7 +30,10 @@ def list_agents_command(call: Invocation) -> Shown[list[AgentRow]]:
 
     If several have the same name, the first of these wins: the root's `agents/*.md`, the project's `.claude/agents` and
     `.codex/agents`, those of your home folder, the shipped ones. `untrusted`: it comes with the project, allows
-    something, and needs `agentctl trust`. To a pipe, one line each: name, driver, `untrusted`, source, description.
+    something, and is used only if you trust it.
+
+    On a command line:
+        `agentctl trust` does that. To a pipe, one line each: name, driver, `untrusted`, source, description.
     """
     rows, warnings = list_agents(call.root_if_any())
     call.warn(warnings)

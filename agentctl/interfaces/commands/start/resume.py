@@ -46,10 +46,11 @@ def resume(
     This starts a new worker with the same agent id, model and role. Messages that the ended worker had not read are
     passed on.
 
-    With --lost, what a crash or a reboot has stopped goes on: the queues of all tasks of the root (with your
-    environment, where theirs is lost), and the agents that were found lost since the machine was started, but no more
-    than a day ago. Agents lost earlier are only named; with --task, everything of that task goes on, whenever it was
-    lost. `agentctl install boot` runs this at each boot.
+    On a command line:
+        With --lost, what a crash or a reboot has stopped goes on: the queues of all tasks of the root (with your
+        environment, where theirs is lost), and the agents that were found lost since the machine was started, but no
+        more than a day ago. Agents lost earlier are only named; with --task, everything of that task goes on, whenever
+        it was lost. `agentctl install boot` runs this at each boot.
     """
     if lost == (instance is not None):
         raise UsageError(WithArguments("give one of INSTANCE and ", Argument("lost")), hint=Next("help", "resume"))

@@ -167,8 +167,10 @@ def _work(prompt: str | None, agent_options: dict[str, Any]) -> AgentWork | None
 def spawn_template(call: Invocation, *, wait: bool = False, key: str | None = None) -> Showing[Spawns]:
     """Start the workers of the template that the task was made from.
 
-    They go to the queue, and can be started once. `new --template NAME --start` does both steps. With --wait the exit
-    code is 0 only if all of them completed.
+    They go to the queue, and can be started once.
+
+    On a command line:
+        `new --template NAME --start` does both steps. With --wait it exits with 0 only if all of them completed.
     """
     from agentctl.operations.start.from_template import start_template
 
@@ -180,7 +182,10 @@ def requeue(call: Invocation) -> Shown[list[str]]:
     """Give this command's environment to queued workers that have lost theirs.
 
     The environments of queued workers are kept in memory: a reboot or a logout takes them, and the workers stay
-    queued. Prints the workers that have one again; `doctor` names those that lack one.
+    queued.
+
+    On a command line:
+        It prints the workers that have one again; `doctor` names those that lack one.
     """
     from agentctl.operations.start.requeuing import requeue_workers  # Only after a reboot.
 

@@ -181,7 +181,7 @@ agentctl subtask general "Fix the flaky test" --no-wait --json
             ),
             Parameter("title", TEXT, "What it is about.", "TITLE", is_argument=True, is_required=True),
             Parameter("intent", TEXT, "What the sub-task is to achieve, at length.", "TEXT"),
-            Parameter("artifact", TEXTS, "A file to work with: a path, or TASK/INSTANCE/FILE; repeatable.", "REF"),
+            Parameter("artifact", TEXTS, "A file to work with: a path, or TASK/INSTANCE/FILE.", "REF"),
             Parameter("task_id", TEXT, "Its id, instead of one made from the title.", "TASK", typed="id"),
             Parameter("no_wait", FLAG, "Return as soon as its worker runs or is queued."),
             Parameter("wait_seconds", SECONDS, "How long to wait; afterwards it keeps running.", "N"),

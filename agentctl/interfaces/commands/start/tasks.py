@@ -71,8 +71,10 @@ def new(
 ) -> Carried[ChosenTask]:
     """Make a task and choose it.
 
-    Prints its id and its folder, with a tab between. Limits that are not given come from
-    ~/.config/agentctl/config.yaml, then from the defaults.
+    Limits that are not given come from ~/.config/agentctl/config.yaml, then from the defaults.
+
+    On a command line:
+        It prints its id and its folder, with a tab between.
     """
     config = {
         "maxConcurrentAgents": max_concurrent,
@@ -197,9 +199,11 @@ _SAYS = {
 def tasks(call: Invocation, *, hosts: str | None = None) -> Showing[Iterable[TaskRow | FailedHost]]:
     """List the tasks.
 
-    Each is followed by its sub-tasks. A parent says what it waits for: `awaits children`, or `a child asks`. To a pipe,
-    one line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title, what the parent waits for;
-    with --hosts the host comes first.
+    Each is followed by its sub-tasks. A parent says what it waits for: `awaits children`, or `a child asks`.
+
+    On a command line:
+        To a pipe, one line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title, what the
+        parent waits for; with --hosts the host comes first.
     """
     if hosts is not None:
         from agentctl.interfaces.commands.model.far_line import far_line
@@ -262,11 +266,14 @@ def _cells(row: TaskRow) -> tuple[str, ...]:
 
 
 def templates(call: Invocation) -> Shown[list[TemplateRow]]:
-    """List the templates that `new --template` knows.
+    """List the templates from which a task can be made.
 
     A project's templates are the folders in `templates/` of the root. Such a template hides a shipped one of the same
-    name, and is used only if you trust it (`agentctl trust FOLDER`). To a pipe, one line each: name, source,
-    description, `untrusted`.
+    name, and is used only if you trust it.
+
+    On a command line:
+        `agentctl new --template NAME` makes the task, `agentctl trust FOLDER` trusts a template. To a pipe, one line
+        each: name, source, description, `untrusted`.
     """
     from agentctl.operations.start.from_template import list_templates
 
@@ -318,13 +325,13 @@ agentctl new "Port the parser" --notify phone:blocked,failed
                 "NAME",
                 completes=TEMPLATES,
             ),
-            Parameter("values", TEXTS, "A parameter of the template; repeatable.", "K=V", typed="set"),
+            Parameter("values", TEXTS, "A parameter of the template.", "K=V", typed="set"),
             Parameter("no_use", FLAG, "Do not choose it."),
             Parameter("start", FLAG, "Start the template's workers at once."),
             Parameter(
                 "notify",
                 TEXTS,
-                "Where to tell you: a target of your config.yaml, as in phone:blocked; repeatable.",
+                "Where to tell you: a target of your config.yaml, as in phone:blocked.",
                 "TARGET",
                 completes=TARGETS,
             ),

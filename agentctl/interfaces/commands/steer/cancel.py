@@ -45,8 +45,10 @@ def cancel(
 
     SIGINT, after a grace period SIGTERM, after another one SIGKILL. A worker is cancelled when nothing of its
     process tree is alive; survivors are listed. The workers that it started are cancelled first, in sub-tasks too.
-    Ctrl-C leaves the escalation running. Where you name neither workers nor --task, and have chosen no task in this
-    terminal, you are asked first.
+
+    On a command line:
+        Ctrl-C leaves the escalation running. Where you name neither workers nor --task, and have chosen no task in
+        this terminal, you are asked first.
     """
     selection = Selection(failed, status, agent, words)
     if everyone == (bool(instances) or selection != Selection()):

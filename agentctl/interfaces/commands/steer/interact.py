@@ -107,8 +107,10 @@ def list_questions_command(
 ) -> Showing[Iterable[QuestionRow | HostQuestionRow | FailedHost]]:
     """List the open questions of all tasks.
 
-    To a pipe, one line each: task, instance, id, kind, question, then a field ID=LABEL for each option; with --hosts
-    the host comes first. At a terminal what agents wrote is drawn, which is Markdown; --plain has its source.
+    On a command line:
+        To a pipe, one line each: task, instance, id, kind, question, then a field ID=LABEL for each option; with
+        --hosts the host comes first. At a terminal what agents wrote is drawn, which is Markdown; --plain has its
+        source.
     """
     if hosts is not None:
         return (yield from _list_across(call, hosts, recursive=recursive, is_raw=raw, is_source=plain_text))
@@ -269,7 +271,7 @@ agentctl interact ask --timeout-seconds 60 "What is the ticket's number?"
                         "select with --option, confirm for yes or no, input for any text.",
                         choices=KINDS,
                     ),
-                    Parameter("option", TEXTS, "One to select from; repeatable.", "ID=LABEL"),
+                    Parameter("option", TEXTS, "One to select from.", "ID=LABEL"),
                     Parameter("default", TEXT, "The answer if the time runs out.", "ANSWER"),
                     Parameter("timeout_seconds", SECONDS, "How long to wait for the answer.", "N"),
                     Parameter("deadline_seconds", SECONDS, "", is_hidden=True),

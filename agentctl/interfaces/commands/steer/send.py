@@ -26,7 +26,10 @@ def send(
 ) -> Shown[SentMessage]:
     """Send a message to a worker.
 
-    An agent gets it in its next turn. Any other worker reads it with `agentctl inbox`; until then it is kept on disk.
+    An agent gets it in its next turn. For any other worker it is kept on disk until that reads it.
+
+    On a command line:
+        A worker reads it with `agentctl inbox`.
     """
     sent = send_message(call.task(), instance, text, interrupt=interrupt, close=close, key=key)
     return Shown(sent, [f"message {sent['messageId']} sent to {sent['agentInstance']}"])
@@ -59,7 +62,7 @@ agentctl send explore-1 --close
             INSTANCE,
             Parameter("text", TEXT, "The message.", "TEXT", default="", is_argument=True),
             Parameter("interrupt", FLAG, "Interrupt the agent instead of waiting for its next turn."),
-            Parameter("close", FLAG, "Let an agent that was kept (--keep) end afterwards."),
+            Parameter("close", FLAG, "Let an agent that was kept end afterwards."),
             KEY,
         ),
         exits=(*FINDS, ExitCode.CONFLICT),

@@ -167,11 +167,11 @@ agentctl doctor --runner slurm --partition short --runner-arg=--account=lab --ti
                 completes=ENGINES,
             ),
             Parameter("partition", TEXT, "The part of the cluster to test.", "PARTITION", group=NODES),
-            Parameter("runner_arg", TEXTS, "An option for the engine, as for spawn; repeatable.", "ARG", group=NODES),
+            Parameter("runner_arg", TEXTS, "An option for the engine, as for spawn.", "ARG", group=NODES),
             Parameter(
                 "network",
                 TEXTS,
-                "Have a node connect there; `agents`: to the hosts that the agent programs here need. Repeatable.",
+                "Have a node connect there; `agents`: to the hosts that the agent programs here need.",
                 "HOST:PORT",
                 group=NODES,
             ),

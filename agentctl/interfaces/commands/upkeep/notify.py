@@ -46,8 +46,10 @@ _WHOLE_ROOT = Parameter("whole_root", FLAG, "For all tasks of the root, instead 
 def list_targets_command(call: Invocation) -> Shown[list[TargetRow]]:
     """List your targets, which of them apply to a task and its sub-tasks, and what they were told.
 
-    To a pipe, one line each: target, type, where, named by (always, root, task.yaml or task), events, how many notices
-    were sent, how many wait (for quiet hours to end, or for the next sender), how many failed, the last error.
+    On a command line:
+        To a pipe, one line each: target, type, where, named by (always, root, task.yaml or task), events, how many
+        notices were sent, how many wait (for quiet hours to end, or for the next sender), how many failed, the last
+        error.
     """
     rows = list_targets(_task_if_any(call))
     return Shown(rows, map(_line, rows), lambda: _table(rows), _quiet(rows))

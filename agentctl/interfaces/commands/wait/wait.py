@@ -45,9 +45,12 @@ def wait(
 ) -> Showing[Ends]:
     """Wait until workers have ended.
 
-    Questions do not end the wait: at a terminal you answer them there and then, elsewhere stderr says that they are
-    open. Exits with 0 only if all of them completed. With --all it waits for all workers of the task (`wait-all`);
-    with --any for the next of them, or of those that are named, to end or to block (`wait-any`).
+    Questions do not end the wait.
+
+    On a command line:
+        At a terminal you answer them there and then, elsewhere stderr says that they are open. It exits with 0 only if
+        all of the workers completed. With --all it waits for all workers of the task (`wait-all`); with --any for the
+        next of them, or of those that are named, to end or to block (`wait-any`).
     """
     if is_all and (is_any or instances):
         raise UsageError(
@@ -70,8 +73,9 @@ def wait_all_command(
 ) -> Showing[list[EndedWorker] | StoppedWait]:
     """Wait until all workers of the task have ended.
 
-    On a terminal it shows them at work, and you answer their questions there and then. Exits with 0 only if all of
-    them completed.
+    On a command line:
+        On a terminal it shows them at work, and you answer their questions there and then. It exits with 0 only if all
+        of them completed.
     """
     return reporting_the_stop(call, _wait_all(call, timeout_seconds))
 

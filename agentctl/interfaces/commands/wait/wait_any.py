@@ -52,9 +52,12 @@ def wait_any_command(
 ) -> Showing[EndedWorker | EndedElsewhere | StoppedWait]:
     """Wait for the next worker to end or to block.
 
-    Prints the earliest end or block that this consumer has not been given yet, at once if there is one. Without
-    --timeout-seconds the task's `timeoutSeconds` is the limit. With --hosts it is one wait over several hosts: each
-    remembers what its consumer was given, and the name of the host comes first.
+    It tells the earliest end or block that this consumer has not been given yet, at once if there is one. Where no
+    limit is named, the task's `timeoutSeconds` is the limit.
+
+    On a command line:
+        With --hosts it is one wait over several hosts: each remembers what its consumer was given, and the name of the
+        host comes first.
     """
     statuses = _statuses(kinds)
     if hosts is not None:
