@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from agentctl.drivers.codex import DRIVER, opening
@@ -68,7 +69,7 @@ class AppServer:
         self._process.stdin.flush()
 
 
-@contextmanager
+@contextlib.contextmanager
 def server(lab: Lab, environ: Mapping[str, str]) -> Iterator[AppServer]:
     """Start one with the settings of the person."""
     with subprocess.Popen(
@@ -79,7 +80,11 @@ def server(lab: Lab, environ: Mapping[str, str]) -> Iterator[AppServer]:
         one.call("initialize", clientInfo=CLIENT, capabilities={"experimentalApi": True})
         yield one
         assert process.stdin is not None
+        left = psutil.Process(process.pid).children(recursive=True)
         process.stdin.close()
+    for child in left:  # Codex does not wait for a sandbox that just begins, and here there is no shim that does.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
 
 
 def environ_of(lab: Lab) -> dict[str, str]:
