@@ -21,8 +21,8 @@ def test_figures(lab: Lab, ending: str) -> None:
     """The figures of all views are one, and what was served: {ending}."""
     if ending in {"cancelled", "killed"}:
         agent = lab.spawn("slow")
-        wait_until(lambda: [one for one in lab.activity(agent) if one["type"] == "message" and "name" in one])
         lab.arrived("slow")
+        wait_until(lambda: [one for one in lab.activity(agent) if one["type"] == "message" and "name" in one])
         wait_until(lambda: lab.standin.words > 2)
         if ending == "cancelled":
             lab.cancel(agent)
