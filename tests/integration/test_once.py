@@ -173,9 +173,22 @@ def test_a_task_is_made_once(root: Path) -> None:
     assert "the key 'k' has made the task port-it already, and that request differs in title" in refused.err
     assert follow(refused, "agentctl use port-it").code == 0
     assert once("new", "Port it", "--json").json["taskId"] == "port-it-2"
+
+
+@pytest.mark.follows("operations/start/task_keys._refuse_put_away: agentctl archive --bring-back")
+def test_a_task_that_was_put_away_is_not_made_again_by_its_key(root: Path) -> None:
+    first = once("new", "Port it", "--key", "k", "--json").json
+    once("archive", "port-it")
+    refused = once("new", "Port it", "--key", "k", code=1)
+    assert "the key 'k' has made the task port-it, which was put away as port-it" in refused.err
+    follow(refused, "agentctl archive --bring-back port-it")
+    assert once("new", "Port it", "--key", "k", "--json").json == {**first, "reused": True}
+
     once("archive", "port-it")
     once("new", "Port it", "--id", "port-it")
-    assert once("new", "Port it", "--key", "k", "--json").json["taskId"] == "port-it-3"
+    once("new", "Port it", "--key", "k", code=1)
+    once("archive", "--delete", "port-it", "--yes")
+    assert once("new", "Port it", "--key", "k", "--json").json["taskId"] == "port-it-2"
 
 
 def test_a_maker_killed_on_the_way_leaves_its_key_to_the_next(root: Path) -> None:

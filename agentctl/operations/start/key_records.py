@@ -58,8 +58,12 @@ def task_of_key(root: Root, key: str, record: Mapping[str, Any]) -> TaskDir | No
     if record.get("taskId") is None:
         return None
     task = root.task(check_name(str(record["taskId"]), "the task of a key"))
-    is_made_by_it = task.exists and is_own(task) and file_text(task.made_by, "ascii") == digest_of_key(key)
-    return task if is_made_by_it else None
+    return task if task.exists and is_own(task) and is_made_by(task, key) else None
+
+
+def is_made_by(task: TaskDir, key: str) -> bool:
+    """Return whether the folder of a task, wherever it lies by now, says that this key has made it."""
+    return file_text(task.made_by, "ascii") == digest_of_key(key)
 
 
 def note_task(keys: FilePath, key: str, task: TaskDir, said: Mapping[str, str]) -> None:

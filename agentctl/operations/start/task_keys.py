@@ -5,13 +5,23 @@ The task is proved by its own folder, which names the key; the file in `keys/` o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.domain.names import check_name
 from agentctl.domain.same_request import differing_parts
-from agentctl.errors import Conflict, Next
-from agentctl.operations.start.key_records import Made, differing_words, note_task, record_of_key, task_of_key
+from agentctl.errors import Argument, AtTerminal, Conflict, Next, Refused, WithArguments
+from agentctl.operations.start.key_records import (
+    Made,
+    differing_words,
+    is_made_by,
+    note_task,
+    record_of_key,
+    task_of_key,
+)
 from agentctl.operations.start.requests import check_key
 from agentctl.operations.where.root_lock import root_locked
 from agentctl.supervision import failpoints
@@ -29,6 +39,7 @@ def make_task_once(root: Root, key: str | None, said: Mapping[str, str], make: C
 
     Raises:
         Conflict: The key has made another task.
+        Refused: What it has made was put away.
     """
     if key is None:
         return Made(make(lambda _task: None))
@@ -51,9 +62,29 @@ def make_task_once(root: Root, key: str | None, said: Mapping[str, str], make: C
                     hint=hint,
                 )
             return Made(task, reused=True)
+        _refuse_put_away(root, key, record)
 
         def note(task: TaskDir) -> None:
             note_task(root.keys, key, task, said)
             failpoints.reached("new.after-key")
 
         return Made(make(note))
+
+
+def _refuse_put_away(root: Root, key: str, record: Mapping[str, Any]) -> None:
+    """Raise `Refused` for a key whose task was put away: another one would be what was asked for once, made twice."""
+    if record.get("taskId") is None:
+        return
+    from agentctl.operations.where.put_away import all_put_away  # Only where what a key made is gone.
+
+    for place, _ in all_put_away(root):
+        task = place.task(check_name(str(record["taskId"]), "the task of a key"))
+        if is_made_by(task, key):
+            name = os.path.basename(place.path)
+            raise Refused(
+                f"the key {key!r} has made the task {task.id}, which was put away as {name}",
+                hint=(
+                    AtTerminal(f"agentctl archive --bring-back {name} brings it back"),
+                    WithArguments("or choose another ", Argument("key")),
+                ),
+            )
