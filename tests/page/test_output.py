@@ -266,6 +266,27 @@ def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> Non
     expect(output(page).get_by_text("step 00000000 of the build")).to_be_in_viewport()
 
 
+def test_a_scroll_of_before_does_not_lead_away_from_the_beginning(task: Task, visit: Visit) -> None:
+    """A browser tells of a scroll to the end in the next frame, which may come when one has asked for the beginning."""
+    long_log(task)
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(output(page).get_by_text("step 00019999 of the build")).to_be_in_viewport()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/logs?**from=0**", hold)
+    page.keyboard.press("g")
+    wait_until(lambda: page.evaluate("1") and held, what="the question for the beginning")
+    page.get_by_role("main").dispatch_event("scroll")
+    expect(page.get_by_role("button", name="To the end")).to_be_visible()
+    held[0].continue_()
+    expect(output(page).get_by_text("step 00000000 of the build")).to_be_in_viewport()
+    settled(page)
+    expect(output(page).get_by_text("step 00000000 of the build")).to_be_in_viewport()
+
+
 def test_what_cannot_be_fetched_is_said(task: Task, visit: Visit) -> None:
     long_log(task)
     page = visit.open("/tasks/t1/workers/prints/output")

@@ -46,12 +46,14 @@ export function usePolling(load, deps) {
  * @param {{ box: Ref<HTMLElement | null>, revision: unknown, onOlder: () => void, hasOlder: boolean,
  *   onNewer?: () => void, hasNewer?: boolean, startsAtEnd?: boolean }} options `hasNewer`: there is more below what is
  *   here, so its end is not the end of the text
- * @returns {{ isFollowing: boolean, toEnd: () => void, leave: () => void }}
+ * @returns {{ isFollowing: boolean, toEnd: () => void, toBegin: () => void, leave: () => void }}
  */
 export function useFollowing({
   box, revision, onOlder, hasOlder, onNewer = () => {}, hasNewer = false, startsAtEnd = true,
 }) {
   const follows = useRef(startsAtEnd);
+  /** Where the page was scrolled to when one left the end. */
+  const left = useRef(-1);
   const [isFollowing, setFollowing] = useState(startsAtEnd);
   const anchor = useRef(/** @type {{ element: Element, top: number } | null} */ (null));
   const older = useRef(/** @type {(() => void) | null} */ (onOlder));
@@ -83,7 +85,9 @@ export function useFollowing({
   }, [revision]);
 
   useScrolled((isUp) => {
-    if (isAtEnd() && !newer.current) follows.current = true;
+    // Of a scroll to the end that was before one left it is told only in the next frame.
+    const hasMoved = main().scrollTop !== left.current;
+    if (isAtEnd() && !newer.current && hasMoved) follows.current = true;
     else if (isUp) follows.current = false;
     setFollowing(follows.current);
     noteAnchor();
@@ -97,17 +101,24 @@ export function useFollowing({
     if (hasOlder && main().scrollHeight <= main().clientHeight + OLDER_PX) older.current?.();
   }, [revision, hasOlder]);
 
+  const leave = () => {
+    left.current = main().scrollTop;
+    follows.current = false;
+    setFollowing(false);
+  };
   return {
     isFollowing,
     toEnd: () => {
+      left.current = -1;
       follows.current = true;
       setFollowing(true);
       toEnd();
     },
-    leave: () => {
-      follows.current = false;
-      setFollowing(false);
+    toBegin: () => {
+      leave();
+      toBegin();
     },
+    leave,
   };
 }
 

@@ -6,7 +6,7 @@ import { waitedFor } from './outstanding.js';
 import { Loading, NotYet, Problem, useFetched } from './pieces.js';
 import { lastScroll, noteQuery, placeIn, route } from './router.js';
 import { plain } from './safe_text.js';
-import { reveal, toBegin, upperEdge, useLastScroll, useScrolled } from './scrolling.js';
+import { reveal, upperEdge, useLastScroll, useScrolled } from './scrolling.js';
 import { ShownRow } from './shown_rows.js';
 import { isLive, say, sayRefusal } from './store.js';
 import { BothStreams } from './text/both_streams.js';
@@ -143,6 +143,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
       if (turn.current !== mine) return false;
       state.current = found;
       setError(null);
+      if (at >= 0) following.leave(); // However one has scrolled meanwhile: it is this place that one wants.
       draw();
       return true;
     } catch (refusal) {
@@ -213,7 +214,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
     following.leave();
     if (!state.current || state.current.begin === 0) leaveTurn();
     else if (!await load(0)) return;
-    requestAnimationFrame(() => box.current && toBegin());
+    requestAnimationFrame(() => box.current && following.toBegin());
   };
   const toLast = async () => {
     if (!state.current || state.current.isAtEnd) leaveTurn();
@@ -243,7 +244,10 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
     const here = state.current;
     if (here && (at < here.begin || at >= here.end) && at < here.size && !await load(at)) return;
     const row = state.current?.rowAt(at);
-    const go = () => reveal(box.current?.querySelector(`[data-at="${row?.at}"]`), block);
+    const go = () => {
+      following.leave();
+      reveal(box.current?.querySelector(`[data-at="${row?.at}"]`), block);
+    };
     // What was never on the screen has an estimated height: by the second frame it has its own.
     requestAnimationFrame(() => {
       go();
@@ -487,7 +491,7 @@ function Both({ path, instance, worker, asks, tools, tell, isRaw, isWrapped, tog
     box, revision: `${revision} ${isWrapped}`, onOlder: () => {}, hasOlder: false, startsAtEnd,
   });
   useLastScroll(!startsAtEnd && state.current !== null);
-  useScrollKeys(following.toEnd, { wrap: toggleWrap });
+  useScrollKeys(following.toEnd, { first: following.toBegin, wrap: toggleWrap });
   const now = state.current;
   useLayoutEffect(() => {
     if (following.isFollowing) main().scrollTop = main().scrollHeight;

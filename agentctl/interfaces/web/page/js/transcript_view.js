@@ -149,7 +149,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
     noteQuery('find', '');
     following.toEnd();
   };
-  useScrollKeys(toEnd);
+  useScrollKeys(toEnd, { first: following.toBegin });
   /** @param {Block} block */
   const showWhole = async (block) => {
     const now = state.current;
