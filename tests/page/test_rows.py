@@ -154,7 +154,7 @@ def test_one_comes_back_to_the_same_rows(listed: Page) -> None:
 def test_one_comes_back_to_the_same_rows_from_a_text_that_follows(
     task: Task, visit: Visit, tmp_path: Path, tab: str
 ) -> None:
-    lines = "\n".join(f"me.answer('line {number}')" for number in range(60))
+    lines = "\n".join(f"me.assistant({{'type': 'text', 'text': 'line {number}'}})" for number in range(60))
     agent(plays(tmp_path, f"print('a\\n' * 400, flush=True)\n{lines}\nme.waiting['hang'] = 'hang'\n"), name="agent")
     page = visit.read_modules().open()
     tell(page, 0, 400)
