@@ -16,6 +16,7 @@ import pytest
 
 from agentctl.adapters import processes
 from agentctl.adapters.locks import try_lock
+from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TreeDir
 from agentctl.adapters.treedir import tree_at
@@ -23,6 +24,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.errors import StorageError
 from agentctl.supervision.dispatch import slots
 from agentctl.supervision.dispatch.slots import guest_place, has_slot, held_places, move_guests, survey
+from agentctl.supervision.queue import places
 from agentctl.supervision.queue.places import Occupant, Place, names_shim
 from agentctl.supervision.queue.queue_hold import QueueHolds
 
@@ -136,6 +138,21 @@ def test_a_shim_that_is_moved_while_the_places_are_read_is_met(tmp_path: Path) -
         mover.kill()
     assert met.count(False) == 0
     assert not names_shim(FilePath(str(tmp_path)), me._replace(pid=me.pid + 1))
+
+
+def test_a_shim_that_is_moved_in_two_looks_in_a_row_is_met(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    me = processes.identify(os.getpid())
+    assert me is not None
+    (tmp_path / "1").write_text(json.dumps({"shim": me.to_json()}), encoding="ascii")
+    misses = iter([True, True])
+
+    def moved_twice(path: FilePath) -> bytes:
+        if next(misses, False):
+            raise FileNotFoundError(str(path))
+        return read_bytes(path)
+
+    monkeypatch.setattr(places, "read_bytes", moved_twice)
+    assert names_shim(FilePath(str(tmp_path)), me)
 
 
 def test_a_worker_beyond_the_slots_has_none_by_a_start_that_was_cut_off(tmp_path: Path) -> None:

@@ -109,28 +109,32 @@ def _found_in(slots: FilePath, find: Callable[[dict[str, Any]], _T | None]) -> _
 
     A process that changes the places holds the queue's lock, but a reader mostly does not. A place that is renamed
     during a look may be met under neither name, and one that is read while it is written is not JSON. So nothing counts
-    as absent before two looks in a row have read the same.
+    as absent before two looks in a row have read the same, and all that was listed: with two renames both may miss one.
     """
-    before: dict[str, bytes] | None = None
+    before: dict[str, bytes | None] | None = None
     for _ in range(_MOST_LOOKS):
         read = dict(_read_in(slots))
         for name, data in read.items():
             with contextlib.suppress(Damaged, OddFile):
-                found = find(json_in(data, slots / name))
+                found = find(json_in(data or b"", slots / name))
                 if found is not None:
                     return found
-        if read == before:
+        if read == before and None not in read.values():
             break
         before = read
     return None
 
 
-def _read_in(slots: FilePath) -> Iterator[tuple[str, bytes]]:
+def _read_in(slots: FilePath) -> Iterator[tuple[str, bytes | None]]:
+    """Yield each place and what it holds; None where it has gone, or got another name, since it was listed."""
     for name in _names_in(slots):
+        data: bytes | None
         with storage_errors(slots / name, "read"):
             try:
                 data = read_bytes(slots / name)
-            except (FileNotFoundError, NotADirectoryError, OddFile):
+            except FileNotFoundError:
+                data = None
+            except (NotADirectoryError, OddFile):
                 data = b""
         yield name, data
 
