@@ -242,11 +242,8 @@ def test_a_question_that_comes_at_the_end_is_seen_there(
     expect(page.get_by_role("article").filter(has_text="Go on?")).to_be_in_viewport(ratio=1)
 
 
-def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> None:
-    long_log(task)
-    page = visit.open("/tasks/t1/workers/prints/output")
-    last = output(page).get_by_text("step 00019999 of the build")
-    expect(last).to_be_in_viewport()
+def ask_for_the_beginning(page: Page) -> Route:
+    """Press g, and return the question for the beginning, which waits."""
     held: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -254,11 +251,19 @@ def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> Non
 
     page.route("**/logs?**from=0**", hold)
     page.keyboard.press("g")
-    wait_until(lambda: page.evaluate("1") and held, what="the question for the beginning")
+    return wait_until(lambda: page.evaluate("1") and held, what="the question for the beginning")[0]
+
+
+def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> None:
+    long_log(task)
+    page = visit.open("/tasks/t1/workers/prints/output")
+    last = output(page).get_by_text("step 00019999 of the build")
+    expect(last).to_be_in_viewport()
+    asked = ask_for_the_beginning(page)
     page.keyboard.press("G")
     expect(last).to_be_in_viewport()
-    with page.expect_event("requestfinished", lambda one: one.url == held[0].request.url):
-        held[0].continue_()
+    with page.expect_event("requestfinished", lambda one: one.url == asked.request.url):
+        asked.continue_()
     settled(page)
     expect(last).to_be_in_viewport()
     page.unroute("**/logs?**from=0**")
@@ -271,17 +276,11 @@ def test_a_scroll_of_before_does_not_lead_away_from_the_beginning(task: Task, vi
     long_log(task)
     page = visit.open("/tasks/t1/workers/prints/output")
     expect(output(page).get_by_text("step 00019999 of the build")).to_be_in_viewport()
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/logs?**from=0**", hold)
-    page.keyboard.press("g")
-    wait_until(lambda: page.evaluate("1") and held, what="the question for the beginning")
+    asked = ask_for_the_beginning(page)
     page.get_by_role("main").dispatch_event("scroll")
+    settled(page)
     expect(page.get_by_role("button", name="To the end")).to_be_visible()
-    held[0].continue_()
+    asked.continue_()
     expect(output(page).get_by_text("step 00000000 of the build")).to_be_in_viewport()
     settled(page)
     expect(output(page).get_by_text("step 00000000 of the build")).to_be_in_viewport()

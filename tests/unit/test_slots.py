@@ -144,14 +144,18 @@ def test_a_shim_that_is_moved_in_two_looks_in_a_row_is_met(tmp_path: Path, monke
     me = processes.identify(os.getpid())
     assert me is not None
     (tmp_path / "1").write_text(json.dumps({"shim": me.to_json()}), encoding="ascii")
-    misses = iter([True, True])
+    looks = iter([True, True])
 
-    def moved_twice(path: FilePath) -> bytes:
-        if next(misses, False):
-            raise FileNotFoundError(str(path))
-        return read_bytes(path)
+    def read_while_it_is_moved(path: FilePath) -> bytes:
+        if not next(looks, False):
+            return read_bytes(path)
+        os.rename(path, tmp_path / "1.guest")
+        try:
+            return read_bytes(path)
+        finally:
+            os.rename(tmp_path / "1.guest", path)
 
-    monkeypatch.setattr(places, "read_bytes", moved_twice)
+    monkeypatch.setattr(places, "read_bytes", read_while_it_is_moved)  # Only the moment: file and error are real.
     assert names_shim(FilePath(str(tmp_path)), me)
 
 
